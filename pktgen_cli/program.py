@@ -219,6 +219,8 @@ def check_packet(packet: Packet) -> None:
     for checksum in packet.checksums:
         if checksum.offset < 0 or checksum.offset + 2 > shortest:
             raise ProgramError(f"checksum at {checksum.offset} leaves a frame of {shortest}")
+        if checksum.protocol and max(checksum.first, checksum.addresses_at + checksum.addresses) > shortest:
+            raise ProgramError(f"checksum at {checksum.offset} covers headers outside a frame of {shortest}")
         from_start = max(from_start, checksum.offset + 2)
     if packet.varies and from_end and from_start > shortest - from_end:
         raise ProgramError("a field counted from the end meets one counted from the start")
@@ -255,12 +257,12 @@ def random_bytes(key: int, occurrence: int, count: int) -> bytes:
     return b"".join(word.to_bytes(8, "little") for word in words)[:count]
 
 
-# The packed form: what the compiled half owns. Little-endian records, fixed sizes.
+# The packed form: what the compiled half owns. Records in native byte order, fixed sizes.
 
-PACKET_RECORD = struct.Struct("<QIIIIIIII")
-OP_RECORD = struct.Struct("<IiIIQQQQQII")
-CHECKSUM_RECORD = struct.Struct("<iIIIQIIIIII")
-TERM_RECORD = struct.Struct("<iII")
+PACKET_RECORD = struct.Struct("=QIIIIIIII")
+OP_RECORD = struct.Struct("=IiIIQQQQQII")
+CHECKSUM_RECORD = struct.Struct("=iIIIQIIIIII")
+TERM_RECORD = struct.Struct("=iII")
 
 FLAG_VARIES = 1
 CHECKSUM_ZERO_IS_FFFF = 1
@@ -311,7 +313,7 @@ def pack(program: Program) -> Packed:
                 terms += TERM_RECORD.pack(term.offset, term.width, term.odd)
         data += packet.template
         data += bytes(-len(data) % DATA_ALIGN)
-    tables = b"".join(struct.pack(f"<{len(table)}Q", *table) for table in program.tables)
+    tables = b"".join(struct.pack(f"={len(table)}Q", *table) for table in program.tables)
     return Packed(bytes(packets), bytes(ops), bytes(checksums), bytes(terms), tables, bytes(data))
 
 

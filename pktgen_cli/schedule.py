@@ -130,8 +130,8 @@ def worker_slots(schedule: Schedule, worker: int, limit: int) -> list[tuple[Grou
     return sent
 
 
-GROUP_RECORD = struct.Struct("<QQQQQQII")
-TURN_RECORD = struct.Struct("<III")
+GROUP_RECORD = struct.Struct("=QQQQQQII")
+TURN_RECORD = struct.Struct("=III")
 
 
 def pack_worker(
