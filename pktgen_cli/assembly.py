@@ -165,7 +165,7 @@ def assemble(
 def _settle(
     checksum: Checksum, data: bytearray, changing: bytearray, ops: Sequence[Op], shortest: int, longest: int
 ) -> Checksum:
-    """Fill in base, terms and tail. Fields of checksums that run later are still zero in `data`."""
+    """Fill in base, terms and tail. Its own field, and those of checksums that run later, are zero in `data`."""
     varies = shortest != longest
     covered_end = longest if checksum.last is None else min(checksum.last + 1, longest)
     pieces = [(checksum.first, min(covered_end, shortest))]
@@ -174,7 +174,7 @@ def _settle(
         base += checksum.protocol + (0 if varies else longest - checksum.first)
         pieces.append((checksum.addresses_at, checksum.addresses_at + checksum.addresses))
     for start, end in pieces:
-        found = _terms(changing, start, end, checksum.offset)
+        found = _terms(changing, start, end)
         constant = data[start:end]
         for term in found:
             constant[term.offset - start : term.offset - start + term.width] = bytes(term.width)
@@ -187,24 +187,21 @@ def _settle(
         odd = (tail_at - checksum.first) & 1
         tail = (word[0] << (0 if odd else 8), word[1] << (8 if odd else 0))
         terms += _end_terms(checksum, ops, shortest, longest)
-    written = any(changing[checksum.offset : checksum.offset + 2])  # by an op: then it must be stored again
-    static = not terms and not written and not (varies and (checksum.protocol or covered_end > tail_at))
+    static = not terms and not (varies and (checksum.protocol or covered_end > tail_at))
     return Checksum(
         checksum.offset, checksum.first, checksum.last, checksum.protocol, checksum.addresses_at,
         checksum.addresses, base, tuple(terms), tail_at, tail, static,
     )  # fmt: skip
 
 
-def _terms(changing: bytearray, start: int, end: int, own: int) -> list[Term]:
-    """Runs of changing bytes in [start, end). The sum's own field at `own` counts as zero."""
+def _terms(changing: bytearray, start: int, end: int) -> list[Term]:
+    """Runs of changing bytes in [start, end)."""
     terms = []
     at = start
     while (at := changing.find(1, at, end)) >= 0:
         stop = changing.find(0, at, end)
         stop = end if stop < 0 else stop
-        for first, last in ((at, min(stop, own)), (max(at, own + 2), stop)):
-            if first < last:
-                terms.append(Term(first, last - first, bool((first - start) & 1)))
+        terms.append(Term(at, stop - at, bool((at - start) & 1)))
         at = stop
     return terms
 

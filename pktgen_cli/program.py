@@ -222,6 +222,13 @@ def check_packet(packet: Packet) -> None:
         if checksum.protocol and max(checksum.first, checksum.addresses_at + checksum.addresses) > shortest:
             raise ProgramError(f"checksum at {checksum.offset} covers headers outside a frame of {shortest}")
         from_start = max(from_start, checksum.offset + 2)
+    places = sorted(checksum.offset for checksum in packet.checksums)
+    if any(after - before < 2 for before, after in zip(places, places[1:])):
+        raise ProgramError("two checksums share a field")
+    for checksum in packet.checksums:
+        at = checksum.offset
+        if any(op.offset < at + 2 and at < op.offset + op.width for op in packet.ops if op.offset >= 0):
+            raise ProgramError(f"an op writes into the checksum at {at}")
     if packet.varies and from_end and from_start > shortest - from_end:
         raise ProgramError("a field counted from the end meets one counted from the start")
 

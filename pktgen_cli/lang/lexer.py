@@ -2,7 +2,7 @@
 
 Tokens are tuples (kind, start, end, value). Kinds are the punctuation itself, and
 "number", "run" (plain bytes), "call" (a function of plain numbers), "string", "name" and
-"end". Blanks and comments
+"end"; "bad" marks a place that was reported already. Blanks and comments
 only separate; the parser tells from the offsets whether two tokens touch. Keywords do
 not exist here: a word that is no number is a name.
 
@@ -85,7 +85,10 @@ def tokenize(diagnostics: Diagnostics) -> list[Token]:
     while True:
         match = match_token(text, at)
         if match is None:
-            at = _comment_or_unreadable(diagnostics, text, at)
+            at, end, readable = _comment_or_unreadable(diagnostics, text, at)
+            if not readable:
+                append(("bad", at, end, None))
+            at = end
             continue
         kind = match.lastgroup
         assert kind is not None
@@ -165,26 +168,26 @@ def _string(diagnostics: Diagnostics, body: str, start: int) -> bytes:
         diagnostics.error(Span(start, start + 2), "empty string", "leave it out, or write 0 for a zero byte")
     for broken in _BROKEN_GROUP.finditer(body):
         at = start + 1 + broken.start()
-        if len(body) % 4 == 0 and len(body) // 4 == body.lower().count("\\x"):
+        if re.fullmatch(r"(?:\\[xX]..)+", body, re.S):  # meant as bytes throughout
             diagnostics.error(Span(at, min(at + 4, start + 1 + len(body))), r"\x needs two hexadecimal digits")
         else:
             diagnostics.warn(Span(at, at + 2), r"\x without two hexadecimal digits stays as text")
     return _GROUP.sub(lambda match: chr(int(match[1], 16)), body).encode("latin-1")
 
 
-def _comment_or_unreadable(diagnostics: Diagnostics, text: str, at: int) -> int:
-    """Skip blanks and a comment, or report what starts no token; where to go on."""
+def _comment_or_unreadable(diagnostics: Diagnostics, text: str, at: int) -> tuple[int, int, bool]:
+    """A comment, or what starts no token, which is reported: its start, its end, and whether it was a comment."""
     while text[at] in " \t\r\n\v\f":
         at += 1
     if comment := _COMMENT.match(text, at):
-        return comment.end()
+        return at, comment.end(), True
     char = text[at]
     if text.startswith("/*", at):
         diagnostics.error(Span(at, at + 2), "comment is not closed", "write */ at its end")
-        return len(text)
+        return at, len(text), False
     if char == '"':
         diagnostics.error(Span(at, at + 1), "string is not closed", 'write " at its end')
-        return len(text)
+        return at, len(text), False
     if char == "'":
         end = at + 1
         closing = text.find("'", at + 1, at + 8)
@@ -193,10 +196,10 @@ def _comment_or_unreadable(diagnostics: Diagnostics, text: str, at: int) -> int:
         diagnostics.error(
             Span(at, end), "a character is one byte between quotes: 'a' or '\\x41'", 'text is written "..."'
         )
-        return end
+        return at, end, False
     if char in "<>":
         diagnostics.error(Span(at, at + 1), f"{char} alone is no operator", f"shifts are written {char * 2}")
-        return at + 1
+        return at, at + 1, False
     end = at + 1
     while end < len(text) and text[end] == char:
         end += 1
@@ -205,7 +208,7 @@ def _comment_or_unreadable(diagnostics: Diagnostics, text: str, at: int) -> int:
     if char == "~":
         hint = "there is no complement; ~x is -1-x"
     diagnostics.error(Span(at, end), f"{shown} does not belong to the language", hint)
-    return end
+    return at, end, False
 
 
 def words_in(text: str, start: int, end: int) -> list[Span]:

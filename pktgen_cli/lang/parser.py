@@ -56,6 +56,8 @@ class Parser:
         return _Mistake()
 
     def fail_at(self, token: Token, message: str, *hints: str) -> _Mistake:
+        if token[0] == "bad":  # the lexer has said what is wrong there
+            return _Mistake()
         return self.fail(Span(token[1], max(token[2], token[1] + 1)), message, *hints)
 
     # packets
@@ -106,7 +108,8 @@ class Parser:
         if closing[0] != "}":
             raise self.fail(Span(token[1], token[2]), "packet is not closed", "write } at its end")
         blank = not self.diagnostics.source.text[token[2] : closing[1]].strip()
-        if not elements and (blank or self.at > first) and self.diagnostics.errors == errors:
+        reported = any(inside[0] == "bad" for inside in self.tokens[first : self.at])
+        if not elements and (blank or self.at > first) and not reported and self.diagnostics.errors == errors:
             self.diagnostics.error(Span(token[1], closing[2]), "empty packet", "a packet holds at least one element")
         self.at += 1
         return Packet(token[1] if selector is None else selector.start, closing[2], selector, elements)
@@ -163,6 +166,10 @@ class Parser:
                 separated = True
                 self.at += 1
                 previous_end = token[2]
+                continue
+            if kind == "bad":
+                self.at += 1
+                comma, separated = None, True
                 continue
             if not separated and token[1] == previous_end:
                 self.diagnostics.error(
