@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# cython: profile=False, linetrace=False
+# cython: embedsignature=True, embedsignature.format=clinic, auto_pickle=False
 """The compiled half of pktgen: executes packed Programs and moves frames.
 
 The contract with the Python half is `_fastpath.pyi`. This file is the spine, the send loop;
@@ -24,9 +24,10 @@ from pktgen_cli.fastpath.if_packet cimport (
 from pktgen_cli.fastpath.rng cimport random_fill, random_word
 from pktgen_cli.fastpath.socket cimport (
     AF_PACKET, MAP_FAILED, MAP_POPULATE, MAP_SHARED, MSG_DONTWAIT, O_CLOEXEC, O_CREAT, O_TRUNC, O_WRONLY,
-    POLLOUT, PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, PROT_READ, PROT_WRITE, SEEK_CUR, SIGKILL, SIGTERM, SO_SNDBUF, SOCK_CLOEXEC, SOCK_RAW, SOL_PACKET,
-    SOL_SOCKET, bind, close_fd, ftruncate, getppid, handle_signal, ioctl, iovec, lseek, mmap, mmsghdr, munmap,
-    open_file, poll, pollfd, prctl, send, sendmmsg, setsockopt, sockaddr, socket, write_fd,
+    POLLOUT, PROT_READ, PROT_WRITE, PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, SEEK_CUR, SIGKILL, SIGTERM,
+    SOCK_CLOEXEC, SOCK_RAW, SOL_PACKET, SOL_SOCKET, SO_SNDBUF, bind, close_fd, ftruncate, getppid,
+    handle_signal, ioctl, iovec, lseek, mmap, mmsghdr, munmap, open_file, poll, pollfd, prctl, send, sendmmsg,
+    setsockopt, sockaddr, socket, write_fd,
 )
 
 include "pktgen_cli/fastpath/errno.pxi"

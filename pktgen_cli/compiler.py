@@ -155,7 +155,9 @@ def _unknown(call: syntax.Call, name: str, diagnostics: Diagnostics) -> None:
     span: Span = call.name_span
     if name in PLANNED:
         diagnostics.error(
-            span, f"typed headers such as {name}() are not there yet", "write the header's bytes, or c16(), csumip() ..."
+            span,
+            f"typed headers such as {name}() are not there yet",
+            "write the header's bytes, or c16(), csumip() ...",
         )
         return
     near = nearest(name, [*FUNCTIONS, *PLANNED])

@@ -118,13 +118,13 @@ def is_running(ifindex: int) -> bool | None:
 def tx_packets(name: str) -> int | None:
     """The link's own counter of transmitted packets, None where it cannot be read."""
     try:
-        with open("/proc/self/net/dev", encoding="ascii", errors="replace") as lines:
-            header = next(line for line in lines if "|" in line and "packets" in line)
-            _, receive, transmit = header.split("|")
-            column = len(receive.split()) + transmit.split().index("packets")
+        with open("/proc/self/net/dev", "rb") as lines:  # bytes: no codec may have to be loaded without privileges
+            header = next(line for line in lines if b"|" in line and b"packets" in line)
+            _, receive, transmit = header.split(b"|")
+            column = len(receive.split()) + transmit.split().index(b"packets")
             for line in lines:
-                link, _, numbers = line.partition(":")
-                if link.strip() == name:
+                link, _, numbers = line.partition(b":")
+                if link.strip() == name.encode():
                     return int(numbers.split()[column])
     except (OSError, StopIteration, ValueError, IndexError):
         return None

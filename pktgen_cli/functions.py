@@ -39,7 +39,7 @@ class Arguments:
         """The value cut to `width` bytes; a warning unless it fits as signed or unsigned."""
         value = self.values[index]
         bits = 8 * width
-        cut = value & (2**bits - 1)
+        cut: int = value & (2**bits - 1)
         if not -(2 ** (bits - 1)) <= value < 2**bits:
             size = "a byte" if width == 1 else f"{width} bytes"
             self.warn(index, f"{what} {value} does not fit in {size}: cut to {cut:#x}")

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 from pktgen_cli.errors import ProgramError
 
@@ -223,7 +224,7 @@ def check_packet(packet: Packet) -> None:
             raise ProgramError(f"checksum at {checksum.offset} covers headers outside a frame of {shortest}")
         from_start = max(from_start, checksum.offset + 2)
     places = sorted(checksum.offset for checksum in packet.checksums)
-    if any(after - before < 2 for before, after in zip(places, places[1:])):
+    if any(after - before < 2 for before, after in pairwise(places)):
         raise ProgramError("two checksums share a field")
     for checksum in packet.checksums:
         at = checksum.offset

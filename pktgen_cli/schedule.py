@@ -64,10 +64,8 @@ def make_schedule(program: Program, *, workers: int, count: int | None) -> Sched
     dropped = []
     everyone = tuple(range(workers))
     for number, packet in enumerate(program.packets):
-        if packet.workers is None:
-            chosen = everyone
-        else:
-            chosen = everyone[packet.workers[0] : packet.workers[1] + 1]
+        first, last = packet.workers or (0, workers)
+        chosen = everyone[first : last + 1]
         if chosen:
             members.setdefault(chosen, []).append(number)
         else:

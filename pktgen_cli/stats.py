@@ -131,7 +131,7 @@ class CounterMemory:
         first = (worker + 1) * COUNTERS_WORDS
         block = self._words[first : first + COUNTERS_WORDS].tolist()
         refused = tuple((errno_name(number), count) for number, count in enumerate(block[REFUSED_AT:]) if count)
-        return Counters(*block[: len(_FIELDS)], refused)
+        return Counters(**dict(zip(_FIELDS, block)), refused=refused)
 
     def sample(self) -> Sample:
         return Sample(time.monotonic_ns(), tuple(self.counters(w) for w in range(self.workers)))

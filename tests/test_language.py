@@ -17,8 +17,12 @@ from pktgen_cli.schedule import make_schedule, pick, worker_slots
 AREAS = ("lex", "expr", "const", "fill", "seqinc", "seqdec", "rnd", "drnd", "dinc", "ddec", "csum", "cpu", "multi")
 RAW_NET = ("net-raw-01", "net-multi-01")
 HARMLESS = frozenset(
-    """syn-017 syn-018 syn-020 syn-021 syn-027 syn-028 syn-030 syn-031 syn-032 syn-033 syn-035 syn-036 syn-037 syn-038
-    syn-040 syn-042 syn-049 syn-051 syn-052 syn-053 syn-071 syn-072 syn-073 syn-083 crash-02""".split()
+    (
+        "syn-017", "syn-018", "syn-020", "syn-021", "syn-027", "syn-028", "syn-030", "syn-031",
+        "syn-032", "syn-033", "syn-035", "syn-036", "syn-037", "syn-038", "syn-040", "syn-042",
+        "syn-049", "syn-051", "syn-052", "syn-053", "syn-071", "syn-072", "syn-073", "syn-083",
+        "crash-02",
+    )
 )
 """Refused by trafgen for blanks, comments and expressions that the superset of language.md 1.9 accepts."""
 

@@ -69,7 +69,9 @@ def read_pcap(path: Path) -> tuple[int, list[tuple[int, bytes]]]:
 
 
 @pytest.mark.parametrize("backend", ON_LINKS)
-@pytest.mark.parametrize(("count", "workers"), [(1, 2), (2, 2), (3, 2), (7, 3), (64, 1), (65, 2), (20_000, 1), (50_001, 2)])
+@pytest.mark.parametrize(
+    ("count", "workers"), [(1, 2), (2, 2), (3, 2), (7, 3), (64, 1), (65, 2), (20_000, 1), (50_001, 2)]
+)
 def test_exact_count(lab: Lab, backend: str, count: int, workers: int) -> None:
     run = send(lab, "-n", str(count), "-P", str(workers), "--backend", backend, "--json", TEST_FRAME)
     assert run.code == 0, run.stderr
@@ -106,7 +108,8 @@ def test_equal_captures_from_every_backend(lab: Lab, backend: str, tmp_path: Pat
         wanted = expected(MIXED, count, workers=workers)
         if backend == "pcap":
             path = tmp_path / "x.pcap"
-            assert pktgen("send", "-o", str(path), "-n", str(count), "-P", str(workers), "-E", "7", MIXED).returncode == 0
+            made = pktgen("send", "-o", str(path), "-n", str(count), "-P", str(workers), "-E", "7", MIXED)
+            assert made.returncode == 0
             link_type, records = read_pcap(path)
             assert link_type == 1
             assert [t for t, _ in records] == list(range(count))
@@ -246,19 +249,24 @@ def test_the_kernel_decides_when_asked(lab: Lab) -> None:
     assert "EMSGSIZE" in end["message"]
 
 
+def tc(lab: Lab, *words: str) -> str:
+    """`tc` on v0; its output."""
+    at = words.index("qdisc") + 2
+    command = [need("tc"), *words[:at], "dev", "v0", *words[at:]]
+    run = lab.popen(lab.tx, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    output, errors = run.communicate(timeout=10)
+    assert run.returncode == 0, errors
+    return str(output)
+
+
 def qdisc_packets(lab: Lab) -> int:
-    tc = need("tc")
-    text = subprocess.run(
-        ["ip", "netns", "exec", lab.tx, tc, "-s", "qdisc", "show", "dev", "v0"], capture_output=True, text=True, check=True
-    ).stdout
+    text = tc(lab, "-s", "qdisc", "show")
     return sum(int(n) for n in re.findall(r"Sent \d+ bytes (\d+) pkt", text))
 
 
 @pytest.mark.parametrize("backend", ON_LINKS)
 def test_qdisc_sees_frames_only_with_q(lab: Lab, backend: str) -> None:
-    tc = need("tc")
-    add = ["qdisc", "add", "dev", "v0", "root", "tbf", "rate", "1gbit", "burst", "1mb", "latency", "1s"]
-    subprocess.run(["ip", "netns", "exec", lab.tx, tc, *add], check=True)
+    tc(lab, "qdisc", "add", "root", "tbf", "rate", "1gbit", "burst", "1mb", "latency", "1s")
     before = qdisc_packets(lab)
     assert send(lab, "-n", "100", "--backend", backend, TEST_FRAME).code == 0
     assert qdisc_packets(lab) == before
@@ -278,9 +286,7 @@ def test_a_second_socket_sees_frames_only_with_q(lab: Lab, backend: str) -> None
 @pytest.mark.parametrize("backend", ON_LINKS)
 def test_a_slow_qdisc_pushes_back_and_nothing_is_lost(lab: Lab, backend: str) -> None:
     """tbf takes 20 Mbit/s and queues little: ENOBUFS or EAGAIN are counted, every frame arrives once."""
-    tc = need("tc")
-    add = ["qdisc", "add", "dev", "v0", "root", "tbf", "rate", "20mbit", "burst", "10kb", "limit", "30kb"]
-    subprocess.run(["ip", "netns", "exec", lab.tx, tc, *add], check=True)
+    tc(lab, "qdisc", "add", "root", "tbf", "rate", "20mbit", "burst", "10kb", "limit", "30kb")
     text = "{ fill(0xff,12), c16(0x88b5), drnd(100), fill(0,886) }"
     capture = Capture(lab)
     run = send(lab, "-n", "1500", "-q", "-P", "1", "-E", "7", "--backend", backend, "--json", text)
@@ -332,7 +338,8 @@ def test_file_times_follow_the_rate(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
     assert pktgen("send", "-o", str(path), "-n", "4", "-b", "3pps", "-E", "7", "{ 1 }").returncode == 0
     assert [t for t, _ in read_pcap(path)[1]] == [0, 333_333_333, 666_666_666, 10**9]
-    assert pktgen("send", "-o", str(path), "--duration", "1s", "-b", "300B", "-E", "7", "{ fill(1,100) }").returncode == 0
+    timed = pktgen("send", "-o", str(path), "--duration", "1s", "-b", "300B", "-E", "7", "{ fill(1,100) }")
+    assert timed.returncode == 0
     assert [t for t, _ in read_pcap(path)[1]] == [0, 333_333_333, 666_666_666]
     assert pktgen("send", "-o", str(path), "-n", "1", "{ 1 }").returncode == 0
     assert read_pcap(path)[1][0][0] > 1.7e18  # without a seed a file begins now

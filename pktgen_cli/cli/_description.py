@@ -74,7 +74,8 @@ def _read_file(name: str) -> Source:
 def refuse_preprocessor(cpp: bool, defines: tuple[str, ...]) -> None:
     if cpp or defines:
         raise UsageError(
-            f"{'-p' if cpp else '-D'}: the preprocessor is not there yet", "run cpp yourself: cpp -P FILE | pktgen ... -i -"
+            f"{'-p' if cpp else '-D'}: the preprocessor is not there yet",
+            "run cpp yourself: cpp -P FILE | pktgen ... -i -",
         )
 
 

@@ -107,7 +107,7 @@ def _quantity(option: str, parse: Any, text: str) -> Any:
 
 
 def _time(option: str, text: str | None, bare: str) -> Fraction | None:
-    return None if text is None else _quantity(option, lambda t: parse_time(t, bare=bare), text)  # type: ignore[no-any-return]
+    return None if text is None else _quantity(option, lambda t: parse_time(t, bare=bare), text)
 
 
 def _pace(options: dict[str, Any]) -> Rate | None:
@@ -125,8 +125,8 @@ def _period(rate: Rate | None, program: Program, link: Link | None) -> Fraction 
     """Nanoseconds between slots; a rate in bits counts the mean frame of one round."""
     if rate is None or not program.packets:
         return None
-    lengths = sum(Fraction(p.min_length + p.max_length, 2) * p.weight for p in program.packets)
-    mean = lengths / sum(p.weight for p in program.packets)
+    lengths = sum(Fraction(p.min_length + p.max_length) * p.weight for p in program.packets)
+    mean = Fraction(lengths, 2) / sum(p.weight for p in program.packets)
     speed = device.link_speed(link.name) if link is not None and rate.kind == "share" else None
     if rate.kind != "packets" and mean == 0:
         raise UsageError(f"-b {rate.text}: a rate in bits needs packets that are not empty")
@@ -166,7 +166,7 @@ def _output(name: str | None, backend: str | None) -> tuple[str, str, Link | Non
 def _warn_dropped(program: Program, dropped: tuple[int, ...], workers: int, strict: bool) -> None:
     for number in dropped[:10]:
         first, last = program.packets[number].workers or (0, 0)
-        text = f"packet {number} is for workers {first}-{last}, but there are {workers}, numbered from 0: it is not sent"
+        text = f"packet {number} is for workers {first}-{last}, but there are {workers}, from 0: it is not sent"
         if strict:
             raise UsageError(text)
         click.echo(f"pktgen: warning: {text}", err=True)

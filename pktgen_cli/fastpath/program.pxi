@@ -183,7 +183,7 @@ cdef class Program:
     cdef bint random_order
     cdef uint64_t order_key
 
-    def __cinit__(self, packed, *, bint random_order=False, uint64_t order_key=0):
+    def __init__(self, packed, *, bint random_order=False, uint64_t order_key=0):
         self.random_order = random_order
         self.order_key = order_key
         ops = checksums = terms = entries = 0

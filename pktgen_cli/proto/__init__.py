@@ -7,6 +7,9 @@ written yet; the compiler refuses their calls by name instead of guessing.
 from __future__ import annotations
 
 PLANNED = frozenset(
-    """eth pause pfc vlan mpls arp ip4 ipv4 ip6 ipv6 icmp4 icmpv4 icmp6 icmpv6 udp tcp dns""".split()
+    (
+        "eth", "pause", "pfc", "vlan", "mpls", "arp", "ip4", "ipv4", "ip6", "ipv6", "icmp4",
+        "icmpv4", "icmp6", "icmpv6", "udp", "tcp", "dns",
+    )
 )
-"""Header names of language.md section 12, kept so that messages can tell a header from a typing mistake."""
+"""trafgen's header names, so that messages can tell a header from a typing mistake."""
