@@ -6,7 +6,7 @@ The contract with the Python half is `_fastpath.pyi`. This file is the spine, th
 its pieces are in `pktgen_cli/fastpath`, one file a backend.
 """
 
-from libc.errno cimport EAGAIN, EINTR, EMSGSIZE, ENETDOWN, ENOBUFS, ENODEV, ENXIO, ESRCH, errno
+from libc.errno cimport EAGAIN, EINTR, EMSGSIZE, ENETDOWN, ENOBUFS, ENODEV, ENOMEM, ENXIO, ESRCH, errno
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -55,6 +55,7 @@ cdef enum Reason:           # why a worker ended; 0: go on
 cdef enum:
     SPIN_NS = 100_000       # sleep until this long before a slot is due, then spin
     NAP_NS = 20_000_000     # longest sleep without a look at `stop`
+    WAIT_NS = 1_000_000     # for frames that the kernel has not given back yet
     DRAIN_NS = 100_000_000  # for frames in the ring after a stop
     STUCK_MS = 5_000
     LATE_NS = 500_000_000   # a worker that lost more than this (suspended, say) does not catch up
@@ -87,7 +88,8 @@ cdef void on_sigterm(int number) noexcept nogil:
 
 
 def prepare_worker(int parent):
-    """Die with the parent, and let sleeps end on time; OSError when the parent is gone already."""
+    """Die with the parent, end `transmit` on SIGTERM, let sleeps end on time; OSError when the parent is gone."""
+    handle_signal(SIGTERM, on_sigterm)
     prctl(PR_SET_PDEATHSIG, SIGKILL)
     prctl(PR_SET_TIMERSLACK, 1)
     if getppid() != parent:
@@ -99,7 +101,7 @@ def transmit(Program program, TxSocket tx, bytes groups, bytes turns, memory, in
     """Send this worker's slots until they, the duration or the link end; the reason.
 
     `memory` is the shared counter memory (see stats.py): the control words, then a block a
-    worker. Waits there for the start time. Does not hold the GIL, and handles SIGTERM itself.
+    worker. Waits there for the start time. Does not hold the GIL.
     """
     cdef run_t run
     cdef const uint8_t[::1] view = memory
@@ -128,7 +130,6 @@ def transmit(Program program, TxSocket tx, bytes groups, bytes turns, memory, in
         for i in range(len(turns) // sizeof(turn_t)):
             if turn[i].packet >= program.packets:
                 raise ValueError("packed schedule is damaged")
-        handle_signal(SIGTERM, on_sigterm)
         with nogil:
             tx.counters.state = READY
             while load64(&run.control.start_ns) == 0 and not stopping(&run):
@@ -154,7 +155,7 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
     cdef uint64_t before, now
     cdef int failed, reason
     run.start = load64(&run.control.start_ns)
-    run.deadline = run.start + run.duration if run.duration and not run.own_time else 0
+    run.deadline = run.start + run.duration if run.duration and not (run.own_time and run.paced) else 0
     while not run.own_time and monotonic_ns() < run.start and not stopping(run):
         cpu_relax()
     tx.counters.state = RUNNING
@@ -169,7 +170,9 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
         if count or tx.queued:
             before = tx.counters.tx_packets
             failed = tx.submit(count)
-            now = 0 if run.own_time else monotonic_ns()
+            now = 0 if run.own_time and not run.deadline else monotonic_ns()
+            if count:
+                run.progress = now
             if tx.counters.tx_packets != before and not run.own_time:
                 if tx.counters.first_ns == 0:
                     tx.counters.first_ns = now
@@ -178,8 +181,8 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
                     run.backoff = 0
                     tx.counters.state = RUNNING
             if run.deadline and now >= run.deadline:
-                drain(tx)
-                return DEADLINE
+                failed = drain(tx)
+                return failed if failed == FAILED else DEADLINE
             if failed:
                 reason = recover(tx, run, -failed)
                 if reason:
@@ -187,7 +190,10 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
             elif tx.queued and tx.counters.tx_packets == before and (room == 0 or count == 0):
                 if (now - run.progress) // 1_000_000 > STUCK_MS:
                     return STUCK
-                tx.wait(1)
+                if room and run.paced:
+                    wait_until(run, min(run.start + run.next_due, now + WAIT_NS))
+                else:
+                    tx.wait(1)
         elif run.exhausted:
             failed = tx.finish()
             if failed:
@@ -219,6 +225,7 @@ cdef inline uint32_t fill(Program program, TxSocket tx, run_t* run, uint32_t roo
                 break
             if count == 0 and now > group.due + LATE_NS:
                 run.start += now - group.due
+                now = group.due
         if program.random_order:
             m = group.base + group.slot
             packet = group.turn[random_word(program.order_key, m) % group.turns].packet
@@ -266,15 +273,15 @@ cdef int recover(TxSocket tx, run_t* run, int code) noexcept nogil:
         return GO_ON
     if code == ENXIO or code == ENODEV:
         return LINK_GONE
-    if code == ENOBUFS or code == ENETDOWN:
+    if code == ENOBUFS or code == ENETDOWN or code == ENOMEM:
         run.backoff = min(<uint64_t>BACKOFF_MAX_NS, max(<uint64_t>BACKOFF_MIN_NS, 2 * run.backoff))
-        if code == ENOBUFS and run.backoff < BACKOFF_MAX_NS:
+        if code != ENETDOWN and run.backoff < BACKOFF_MAX_NS:
             sleep_ns(run.backoff)
             return GO_ON
         runs = tx.link_runs()
         if runs < 0:
             return LINK_GONE
-        if code == ENOBUFS and runs:
+        if code != ENETDOWN and runs:
             sleep_ns(run.backoff)
             return GO_ON
         if run.stop_on_down:

@@ -20,6 +20,10 @@ from pktgen_cli.program import MAX_FRAME, Packet, Program
 from pktgen_cli.proto import PLANNED
 
 
+MAX_TOTAL = 2**30
+"""Bytes of all packets of a description together: what a typing mistake in a count must not exceed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A Program and the warnings that came with it."""
@@ -52,6 +56,7 @@ class _Builder:
     def __init__(self, diagnostics: Diagnostics, seed: int) -> None:
         self.diagnostics = diagnostics
         self.seed = seed
+        self.total = 0
         self.known_bytes: dict[str, bytes] = {}
         self.known_calls: dict[str, tuple[Function, str, tuple[int, ...]]] = {}
 
@@ -72,6 +77,10 @@ class _Builder:
             if len(data) > MAX_FRAME:
                 self.diagnostics.error(element.span, f"the packet is longer than {MAX_FRAME} bytes")
                 break
+        self.total += len(data)
+        if self.total > MAX_TOTAL:
+            self.diagnostics.error(tree.span, f"the packets up to here have more than {MAX_TOTAL} bytes together")
+            raise ConfigError(self.diagnostics)
         draft.run_checks()
         if self.diagnostics.found and self.diagnostics.errors:
             return Packet(b"")

@@ -105,7 +105,7 @@ class Run:
             if now >= due and workers.running:
                 due += self.interval * max(1, int((now - due) / self.interval + 1))
                 last = self.tell_interval(last, workers.sample())
-        self.tell_interval(last, workers.sample())
+        self.tell_interval(last, workers.sample(), ended=True)
 
     def stop(self, workers: Workers) -> None:
         if not self.stop_asked:
@@ -122,7 +122,8 @@ class Run:
                 if not signals.caught:
                     worker.killed_by = "SIGTERM"
             if worker.killed_by:
-                self.say(f"{worker} was killed by {worker.killed_by}; the others stop")
+                why = workers.error_text()
+                self.say(f"{worker} was killed by {worker.killed_by}; the others stop" + (f"\n{why}" if why else ""))
                 self.stop(workers)
             elif counters.reason in (Reason.LINK_GONE, Reason.LINK_DOWN, Reason.FAILED, Reason.STUCK):
                 self.stop(workers)
@@ -232,8 +233,8 @@ class Run:
         for report in self.reports:
             report.start(start)
 
-    def tell_interval(self, last: Sample, sample: Sample) -> Sample:
-        interval = Interval(self.start_ns, last, sample)
+    def tell_interval(self, last: Sample, sample: Sample, *, ended: bool = False) -> Sample:
+        interval = Interval(self.start_ns, last, sample, ended)
         for report in self.reports:
             report.interval(interval)
         return sample

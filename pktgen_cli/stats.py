@@ -158,11 +158,16 @@ def rates(packets: int, octets: int, duration_ns: int) -> Rates:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Two samples and what happened between; times count from the start of the run."""
+    """Two samples and what happened between; times count from the start of the run.
+
+    The `last` interval of a run ends with it and may be very short, so people are shown the means of
+    the whole run there (`shown`); programs get the interval's own rates.
+    """
 
     start_ns: int
     before: Sample
     after: Sample
+    last: bool = False
 
     @property
     def duration_ns(self) -> int:
@@ -172,17 +177,21 @@ class Interval:
     def elapsed_ns(self) -> int:
         return max(0, self.after.time_ns - self.start_ns)
 
-    @property
-    def rates(self) -> Rates:
-        return rates(
-            self.after.tx_packets - self.before.tx_packets,
-            self.after.tx_bytes - self.before.tx_bytes,
-            self.duration_ns,
-        )
-
-    def worker_rates(self, row: int) -> Rates:
-        after, before = self.after.workers[row], self.before.workers[row]
+    def rates(self, row: int | None = None) -> Rates:
+        """Of one worker, or of all."""
+        before, after = self._pair(row)
         return rates(after.tx_packets - before.tx_packets, after.tx_bytes - before.tx_bytes, self.duration_ns)
+
+    def shown(self, row: int | None = None) -> Rates:
+        _, after = self._pair(row)
+        if self.last:
+            return rates(after.tx_packets, after.tx_bytes, after.last_ns - self.start_ns)
+        return self.rates(row)
+
+    def _pair(self, row: int | None) -> tuple[Sample | Counters, Sample | Counters]:
+        if row is None:
+            return self.before, self.after
+        return self.before.workers[row], self.after.workers[row]
 
 
 @dataclass(frozen=True, slots=True)

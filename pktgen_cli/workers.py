@@ -264,9 +264,14 @@ class Workers:
 
     # in the parent again
 
-    def _worker_error(self, worker: Worker) -> PktgenError:
+    def error_text(self) -> str:
+        """What a worker that failed by itself has said, empty when none did."""
         with contextlib.suppress(BlockingIOError):
             self._error_text += os.read(self._errors_in, 65536)
+        return str(json.loads(self._error_text.split(b"\n")[0])["text"]) if self._error_text else ""
+
+    def _worker_error(self, worker: Worker) -> PktgenError:
+        self.error_text()
         if not self._error_text:
             return WorkerError(f"{worker} was ended by {worker.killed_by} before it could start")
         error = json.loads(self._error_text.split(b"\n")[0])

@@ -130,6 +130,7 @@ def test_all_errors_in_one_run() -> None:
         ("{ csum(0,20) }", "did you mean csumip?"),
         ("{ eth(da=1:2:3:4:5:6) }", "typed headers such as eth()"),
         ("cpu(0){1}", "a selector ends with"),
+        ("cpu(0):", "found the end of the text"),
         ("cpu(foo): {1}", "a selector is written"),
         ("1, 2", "expected a packet"),
         ("{ 1", "packet is not closed"),

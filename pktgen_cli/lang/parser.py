@@ -90,7 +90,7 @@ class Parser:
             selector = self.selector()
             token = self.tokens[self.at]
         if token[0] != "{":
-            self.at += 1
+            self.at += token[0] != "end"
             hints = []
             if token[0] == "}":
                 hints.append("there is one '}' too many")

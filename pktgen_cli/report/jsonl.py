@@ -84,7 +84,7 @@ def _counts(counters: Counters, rates: Rates | None) -> dict[str, Any]:
 
 
 def interval_object(start: Start, interval: Interval) -> dict[str, Any]:
-    rates = interval.rates
+    rates = interval.rates()
     after, before = interval.after, interval.before
     return {
         "start_ns": max(0, before.time_ns - interval.start_ns),
@@ -96,7 +96,7 @@ def interval_object(start: Start, interval: Interval) -> dict[str, Any]:
         "tx_bits_per_second_l1": rates.bits_l1,
         "total_tx_packets": after.tx_packets,
         "workers": [
-            {"worker": number, "cpu": cpu, **_counts(counters, interval.worker_rates(row))}
+            {"worker": number, "cpu": cpu, **_counts(counters, interval.rates(row))}
             for row, (number, cpu, counters) in enumerate(zip(start.worker_numbers, start.cpus, after.workers))
         ],
     }

@@ -42,15 +42,17 @@ class LiveReport:
 
     def table(self, interval: Interval) -> Table:
         assert self.facts is not None
-        table = Table(title=f"{self.facts.output}  {interval.elapsed_ns / NS:.1f} s", title_justify="left")
+        mean = ", on average" if interval.last else ""
+        title = f"{self.facts.output}  {interval.elapsed_ns / NS:.1f} s{mean}"
+        table = Table(title=title, title_justify="left")
         for heading in ("CPU", "packets", "rate", "layer 2", "layer 1", "refused"):
             table.add_column(heading, justify="right" if heading != "refused" else "left", no_wrap=True)
         for row, (cpu, worker) in enumerate(zip(self.facts.cpus, interval.after.workers)):
             state = worker_name(worker)
             label = str(cpu) if state in ("running", "ended", "ready") else f"{cpu} {state}"
-            table.add_row(label, *_cells(worker.tx_packets, interval.worker_rates(row), dict(worker.refused)))
+            table.add_row(label, *_cells(worker.tx_packets, interval.shown(row), dict(worker.refused)))
         table.add_section()
-        table.add_row("all", *_cells(interval.after.tx_packets, interval.rates, interval.after.refused))
+        table.add_row("all", *_cells(interval.after.tx_packets, interval.shown(), interval.after.refused))
         return table
 
 

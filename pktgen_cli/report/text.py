@@ -28,14 +28,16 @@ class PlainReport:
 
     def start(self, start: Start) -> None:
         cpus = ",".join(map(str, start.cpus))
+        workers = f"{len(start.cpus)} worker{'s' if len(start.cpus) != 1 else ''}"
         path = "" if start.qdisc_bypass is None else ", qdisc bypass" if start.qdisc_bypass else ", qdisc path"
-        note(f"{start.backend} to {start.output}{path}, {len(start.cpus)} workers on CPU {cpus}, seed {start.seed}")
+        note(f"{start.backend} to {start.output}{path}, {workers} on CPU {cpus}, seed {start.seed}")
 
     def interval(self, interval: Interval) -> None:
-        rates = interval.rates
+        rates = interval.shown()
         line = f"{interval.elapsed_ns / NS:7.2f} s  {format_count(interval.after.tx_packets):>15} packets  "
         line += rate_text(rates.pps, rates.bits_l2, rates.bits_l1)
         refused = interval.after.refused
+        line += " on average" if interval.last else ""
         line += f"  refused {refused_text(refused)}" if refused else ""
         print(line, file=sys.stderr, flush=True)
 
