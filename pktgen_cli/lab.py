@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -19,6 +20,8 @@ from pktgen_cli.errors import CannotError
 
 CLONE_NEWNET = 0x40000000
 TX_LINK, RX_LINK = "v0", "v1"
+SETTLE = 2.0
+"""Seconds to wait for both links to run."""
 _NO_ADDRESSES = 1  # IN6_ADDR_GEN_MODE_NONE
 
 
@@ -74,6 +77,18 @@ class Lab:
         self.netlink(self.tx, self._make_links)
         self.up(self.rx, RX_LINK)
         self.up(self.tx, TX_LINK)
+        end = time.monotonic() + SETTLE
+        while not (self.runs(self.tx, TX_LINK) and self.runs(self.rx, RX_LINK)) and time.monotonic() < end:
+            time.sleep(0.005)  # the kernel sets the operational state a moment after the carrier
+
+    def runs(self, namespace: str, name: str) -> bool:
+        """Whether the link's operational state is UP."""
+
+        def call(ip: Any) -> bool:
+            message = ip.link("get", index=ip.link_lookup(ifname=name)[0])[0]
+            return bool(message.get_attr("IFLA_OPERSTATE") == "UP")
+
+        return bool(self.netlink(namespace, call))
 
     def _make_links(self, ip: Any) -> None:
         shape = {"num_tx_queues": self._queues, "num_rx_queues": self._queues, "mtu": self._mtu}
