@@ -1,6 +1,6 @@
 """Facts of a link, read in the namespace of the calling process, without privileges.
 
-By ioctl and /proc/self/net, which follow the namespace even where /sys still shows
+By ioctl and /proc/thread-self/net, which follow the namespace of the calling thread even where /sys still shows
 another one, and cost a millisecond where a netlink library costs a fifth of a second
 to import. Names are looked up when they are asked for: never cached, never guessed.
 """
@@ -118,7 +118,7 @@ def is_running(ifindex: int) -> bool | None:
 def tx_packets(name: str) -> int | None:
     """The link's own counter of transmitted packets, None where it cannot be read."""
     try:
-        with open("/proc/self/net/dev", "rb") as lines:  # bytes: no codec may have to be loaded without privileges
+        with open("/proc/thread-self/net/dev", "rb") as lines:  # bytes: no codec may have to be loaded without privileges
             header = next(line for line in lines if b"|" in line and b"packets" in line)
             _, receive, transmit = header.split(b"|")
             column = len(receive.split()) + transmit.split().index(b"packets")
