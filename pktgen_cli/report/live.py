@@ -16,6 +16,10 @@ REFRESH = 0.25
 """Seconds between two tables."""
 
 
+FRAME_LINES = 9
+"""Lines of a table that are not a CPU's: title, heading, rules, sum, and the prompt."""
+
+
 class LiveReport:
     """Draws on stderr with rich; the last table stays on the screen."""
 
@@ -47,10 +51,14 @@ class LiveReport:
         table = Table(title=title, title_justify="left")
         for heading in ("CPU", "packets", "rate", "layer 2", "layer 1", "refused"):
             table.add_column(heading, justify="right" if heading != "refused" else "left", no_wrap=True)
-        for row, (cpu, worker) in enumerate(zip(self.facts.cpus, interval.after.workers)):
+        rows = list(enumerate(zip(self.facts.cpus, interval.after.workers)))
+        fits = max(1, self.console.height - FRAME_LINES)  # rich would cut the sum off otherwise
+        for row, (cpu, worker) in rows[: fits if len(rows) > fits else None]:
             state = worker_name(worker)
             label = str(cpu) if state in ("running", "ended", "ready") else f"{cpu} {state}"
             table.add_row(label, *_cells(worker.tx_packets, interval.shown(row), dict(worker.refused)))
+        if len(rows) > fits:
+            table.add_row(f"{len(rows) - fits} more")
         table.add_section()
         table.add_row("all", *_cells(interval.after.tx_packets, interval.shown(), interval.after.refused))
         return table
