@@ -19,7 +19,6 @@ from pktgen_cli.lang.parser import parse
 from pktgen_cli.program import MAX_FRAME, Packet, Program
 from pktgen_cli.proto import PLANNED
 
-
 MAX_TOTAL = 2**30
 """Bytes of all packets of a description together: what a typing mistake in a count must not exceed."""
 

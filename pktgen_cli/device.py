@@ -118,7 +118,8 @@ def is_running(ifindex: int) -> bool | None:
 def tx_packets(name: str) -> int | None:
     """The link's own counter of transmitted packets, None where it cannot be read."""
     try:
-        with open("/proc/thread-self/net/dev", "rb") as lines:  # bytes: no codec may have to be loaded without privileges
+        # bytes, because without privileges a codec may be out of reach
+        with open("/proc/thread-self/net/dev", "rb") as lines:
             header = next(line for line in lines if b"|" in line and b"packets" in line)
             _, receive, transmit = header.split(b"|")
             column = len(receive.split()) + transmit.split().index(b"packets")

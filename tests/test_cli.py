@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -253,8 +252,8 @@ def test_a_drawn_seed_is_printed_and_repeats_the_run(tmp_path: Path) -> None:
     first = json.loads(pktgen("send", "-o", str(one), "-n", "9", "--json", "{ drnd(40) }").stdout)
     seed = str(first["start"]["seed"])
     pktgen("send", "-o", str(two), "-n", "9", "-E", seed, "{ drnd(40) }")
-    strip = [p.read_bytes()[24:] for p in (one, two)]
-    assert [s[16:56] for s in strip][0] == strip[1][16:56]
+    records = [p.read_bytes()[24:] for p in (one, two)]
+    assert records[0][16:56] == records[1][16:56]
     other = pktgen("send", "-o", str(two), "-n", "9", "{ drnd(40) }")
     assert f"seed      {seed}" not in text(other.stdout)
 
@@ -273,7 +272,8 @@ def test_json_is_as_its_schema_says(tmp_path: Path, count: str) -> None:
 
 
 def test_json_stream_has_a_line_for_each_event(tmp_path: Path) -> None:
-    run = pktgen("send", "--backend", "null", "-b", "100pps", "-n", "30", "--interval", "0.1s", "--json-stream", "{ 1 }")
+    options = ["--backend", "null", "-b", "100pps", "-n", "30", "--interval", "0.1s", "--json-stream"]
+    run = pktgen("send", *options, "{ 1 }")
     lines = [json.loads(line) for line in text(run.stdout).splitlines()]
     for line in lines:
         jsonschema.validate(line, SCHEMA)
@@ -416,7 +416,9 @@ def test_send_does_not_import_netlink(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_privileges_are_dropped_once_sockets_are_open(lab: Lab) -> None:
-    for options, wanted in ((("-u", "nobody"), (65534, 0)), (("-g", "65534"), (0, 65534)), (("-u", "65534", "-g", "65534"), (65534, 65534))):  # fmt: skip
+    for options, wanted in (
+        (("-u", "nobody"), (65534, 0)), (("-g", "65534"), (0, 65534)), (("-u", "65534", "-g", "65534"), (65534, 65534)),
+    ):  # fmt: skip
         run = Sender(lab, "send", "-o", "v0", "-b", "100pps", "-n", "60", *options, "--json", TEST_FRAME)
         seen = set()
         end = time.monotonic() + 0.4
