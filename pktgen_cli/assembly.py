@@ -10,10 +10,10 @@ each other one the partial sum of its constant bytes and the list of its changin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pktgen_cli.errors import ProgramError
-from pktgen_cli.program import Checksum, Op, OpCode, Packet, Term
+from pktgen_cli.program import DRAWN, Checksum, Op, OpCode, Packet, Term
 
 
 @dataclass(slots=True)
@@ -39,6 +39,12 @@ class Draft:
         """Append `width` zero bytes and the op that will write them."""
         self.ops.append(Op(code, len(self.data), width, low, high, step, start))
         self.data += bytes(width)
+
+    def repeat_op(self, op: Op) -> None:
+        """Append the same op at the next place; a random one is a field of its own."""
+        start = self.new_field() if op.code in DRAWN else op.start
+        self.ops.append(Op(op.code, len(self.data), op.width, op.low, op.high, op.step, start))
+        self.data += bytes(op.width)
 
     def at_end(self, check: Callable[[], None]) -> None:
         """Run `check` when all bytes are there, before the packet is finished."""
@@ -140,8 +146,8 @@ def assemble(
     if longest != len(template):
         raise ProgramError(f"lengths up to {longest} need a template of that size, not {len(template)}")
     if shortest == longest:  # the end does not move: count everything from the start
-        ops = [replace(op, offset=longest + op.offset) if op.offset < 0 else op for op in ops]
-        checksums = [replace(c, offset=longest + c.offset) if c.offset < 0 else c for c in checksums]
+        ops = [op._replace(offset=longest + op.offset) if op.offset < 0 else op for op in ops]
+        checksums = [c._replace(offset=longest + c.offset) if c.offset < 0 else c for c in checksums]
     if not checksums:
         return Packet(template, tuple(ops), (), workers, weight, shortest)
     data = bytearray(template)

@@ -16,7 +16,7 @@ from pktgen_cli.lang import syntax
 from pktgen_cli.lang.expression import evaluate, signed
 from pktgen_cli.lang.lexer import call_numbers, words_in
 from pktgen_cli.lang.parser import parse
-from pktgen_cli.program import MAX_FRAME, Packet, Program
+from pktgen_cli.program import MAX_FRAME, Op, Packet, Program
 from pktgen_cli.proto import PLANNED
 
 MAX_TOTAL = 2**30
@@ -49,25 +49,24 @@ class _Builder:
     """Builds the packets of one source.
 
     Descriptions repeat themselves, so what a call of plain numbers means is kept by its
-    text: the function with its arguments or, if it only adds bytes, those.
+    text: the bytes or the one op that it adds, else the function with its arguments.
     """
 
     def __init__(self, diagnostics: Diagnostics, seed: int) -> None:
         self.diagnostics = diagnostics
         self.seed = seed
         self.total = 0
-        self.known_bytes: dict[str, bytes] = {}
-        self.known_calls: dict[str, tuple[Function, str, tuple[int, ...]]] = {}
+        self.known: dict[str, bytes | Op] = {}
+        self.known_calls: dict[str, tuple[Function, str, list[int]]] = {}
 
     def packet(self, tree: syntax.Packet, number: int) -> Packet:
         draft = Draft(number, self.seed)
         data = draft.data
         for element in tree.elements:
-            kind = type(element)
-            if kind is syntax.Bytes:
-                data += element.data  # type: ignore[union-attr]
-            elif kind is syntax.PlainCall:
-                self.plain_call(element, draft)  # type: ignore[arg-type]
+            if isinstance(element, syntax.Bytes):
+                data += element.data
+            elif isinstance(element, syntax.PlainCall):
+                self.plain_call(element, draft)
             elif isinstance(element, syntax.Number):
                 self.number(element, data)
             else:
@@ -97,21 +96,29 @@ class _Builder:
 
     def plain_call(self, call: syntax.PlainCall, draft: Draft) -> None:
         text = call.text
-        if text in self.known_bytes:
-            draft.data += self.known_bytes[text]
+        known = self.known.get(text)
+        if isinstance(known, bytes):
+            draft.data += known
+            return
+        if known is not None:
+            draft.repeat_op(known)
             return
         if text not in self.known_calls:
-            name, values = call_numbers(text)
+            name, numbers = call_numbers(text)
             function = FUNCTIONS.get(name.lower())
-            if function is None or not function.least <= len(values) <= function.most:
+            if function is None or not function.least <= len(numbers) <= function.most:
                 self.call(self.tree_of(call), draft)
                 return
-            self.known_calls[text] = function, name.lower(), values
+            self.known_calls[text] = function, name.lower(), [signed(number) for number in numbers]
         function, name, values = self.known_calls[text]
-        before, messages = len(draft.data), len(self.diagnostics.found)
-        self.emit(function, name, [signed(value) for value in values], call, draft)
-        if function.static and messages == len(self.diagnostics.found):
-            self.known_bytes[text] = bytes(draft.data[before:])
+        before, ops, messages = len(draft.data), len(draft.ops), len(self.diagnostics.found)
+        self.emit(function, name, values, call, draft)
+        if messages != len(self.diagnostics.found):
+            return
+        if function.adds == "bytes":
+            self.known[text] = bytes(draft.data[before:])
+        elif function.adds == "op" and len(draft.ops) > ops:
+            self.known[text] = draft.ops[-1]
 
     def tree_of(self, call: syntax.PlainCall) -> syntax.Call:
         name, values = call_numbers(call.text)

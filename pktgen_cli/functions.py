@@ -64,8 +64,8 @@ class Function:
     least: int
     most: int
     emit: Callable[[Draft, Arguments], None]
-    static: bool = False
-    """Whether it only adds bytes that depend on its arguments alone."""
+    adds: str = ""
+    """"bytes" or "op" when that is all it adds, and it depends on the arguments alone."""
 
 
 def _fill(draft: Draft, a: Arguments) -> None:
@@ -176,20 +176,20 @@ def _check_headers(draft: Draft, a: Arguments, addresses_end: int, start: int) -
 
 def _table() -> dict[str, Function]:
     functions = [
-        Function(("fill",), "fill(value, count)", 2, 2, _fill, static=True),
+        Function(("fill",), "fill(value, count)", 2, 2, _fill, adds="bytes"),
         Function(("rnd",), "rnd(count)", 0, 1, _rnd),
-        Function(("drnd",), "drnd(count)", 0, 1, _drnd),
-        Function(("seqinc",), "seqinc(start, count [, step])", 2, 3, _sequence(1), static=True),
-        Function(("seqdec",), "seqdec(start, count [, step])", 2, 3, _sequence(-1), static=True),
-        Function(("dinc",), "dinc(min, max [, step])", 2, 3, _counter(down=False)),
-        Function(("ddec",), "ddec(min, max [, step])", 2, 3, _counter(down=True)),
+        Function(("drnd",), "drnd(count)", 0, 1, _drnd, adds="op"),
+        Function(("seqinc",), "seqinc(start, count [, step])", 2, 3, _sequence(1), adds="bytes"),
+        Function(("seqdec",), "seqdec(start, count [, step])", 2, 3, _sequence(-1), adds="bytes"),
+        Function(("dinc",), "dinc(min, max [, step])", 2, 3, _counter(down=False), adds="op"),
+        Function(("ddec",), "ddec(min, max [, step])", 2, 3, _counter(down=True), adds="op"),
         Function(
             ("csumip", "csum16", "csumip4", "csumicmp", "csumicmp4"), "csumip(from, to)", 2, 2, _csum_range
         ),
     ]
     for width in (1, 2, 4, 8):
         names = (f"const{8 * width}", f"c{8 * width}")
-        functions.append(Function(names, f"const{8 * width}(value)", 1, 1, _const(width), static=True))
+        functions.append(Function(names, f"const{8 * width}(value)", 1, 1, _const(width), adds="bytes"))
     for name, protocol, version in (
         ("csumudp", 17, 4), ("csumtcp", 6, 4), ("csumudp6", 17, 6), ("csumtcp6", 6, 6), ("csumicmp6", 58, 6),
     ):  # fmt: skip

@@ -4,7 +4,9 @@ A `Packet` is a template (every byte that is known, already in place) and the op
 change it. A `Program` is a tuple of packets with the seed. Both are immutable. Every
 value is a pure function of (seed, packet, field, occurrence), in unsigned 64-bit
 integer arithmetic modulo 2^64 (semantics section 2), so that each executor, plain
-Python, Cython or eBPF, gives the same frame for the same slot.
+Python, Cython or eBPF, gives the same frame for the same slot. Ops and checksums are
+named tuples, because a large description makes many and a frozen dataclass takes four
+times as long to make.
 
 Op codes and record layouts live here, so that the language and `show` work without
 the compiled half; a test holds them equal to the compiled ones.
@@ -18,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from pktgen_cli.errors import ProgramError
 
@@ -39,8 +42,11 @@ class OpCode(IntEnum):
     LENGTH = 8  # frame length + start, modulo 2^64
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+DRAWN = frozenset((OpCode.RANDOM, OpCode.BYTES, OpCode.CHOICE))
+"""Codes whose values are drawn: `start` is the field's number."""
+
+
+class Op(NamedTuple):
     """One value written before each transmission.
 
     `offset` counts bytes from the start of the frame, or from its end when negative.
@@ -76,8 +82,7 @@ class Op:
         return self.code == OpCode.COUNTER and size > 2**32 and size & (size - 1) != 0
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """A run of changing bytes inside a checksum: added at run time.
 
     `odd` is its parity relative to the start of the sum. A negative offset counts from
@@ -90,8 +95,7 @@ class Term:
     odd: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Checksum:
+class Checksum(NamedTuple):
     """An Internet checksum (RFC 1071) of bytes `first`..`last`, stored big endian at `offset`.
 
     `last` is inclusive and cut to the frame; None means the end of the frame. With
@@ -314,7 +318,7 @@ def pack(program: Program) -> Packed:
             FLAG_VARIES if packet.varies else 0, 0,
         )  # fmt: skip
         for op in packet.ops:
-            ops += _pack_op(op, field_key(program.seed, number, op.start), table_at)
+            ops += _pack_op(op, program.seed, number, table_at)
         for checksum in live:
             checksums += _pack_checksum(checksum, packet.varies, len(terms) // TERM_RECORD.size)
             for term in checksum.terms:
@@ -325,11 +329,11 @@ def pack(program: Program) -> Packed:
     return Packed(bytes(packets), bytes(ops), bytes(checksums), bytes(terms), tables, bytes(data))
 
 
-def _pack_op(op: Op, key: int, table_at: list[int]) -> bytes:
+def _pack_op(op: Op, seed: int, packet: int, table_at: list[int]) -> bytes:
     step, start, high = op.step & MASK64, op.start & MASK64, op.high & MASK64
     first = count = 0
-    if op.code in (OpCode.RANDOM, OpCode.BYTES, OpCode.CHOICE):
-        start = key
+    if op.code in DRAWN:
+        start = field_key(seed, packet, op.start)
     if op.code in (OpCode.COUNTER, OpCode.RANDOM):
         high = op.range
     if op.code == OpCode.COUNTER and high:

@@ -82,7 +82,6 @@ def run_send(options: dict[str, Any]) -> int:
     text = options["rate"] or options["gap"] or ""
     requested = Requested(count, plan.duration_ns, None if plan.period is None else float(plan.period), text)
     reports, seconds = _reports(options, float(interval) / 1e9)
-    gc.collect()
     gc.freeze()
     return Run(plan, requested, reports, seconds).run()
 

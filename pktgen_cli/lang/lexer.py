@@ -20,10 +20,12 @@ from pktgen_cli.diagnostics import Diagnostics, Span
 Token = tuple[str, int, int, object]
 
 MAX_NUMBER = 2**64 - 1
+MAX_KEPT = 24
+"""Characters of the longest run that is kept."""
 
 _BLANK = r"[ \t\r\n\v\f]"
 _COMMENT = re.compile(r"(?:\#|;|//)[^\n]*|/\*.*?\*/", re.S)
-_PLAIN = r"(?:0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3})(?![0-9A-Za-z_])"
+_PLAIN = r"(?:0[xX][0-9a-fA-F]{1,2}|[0-9]{1,4}|0[bB][01]{1,8}|'[^\\\s,']')(?![0-9A-Za-z_'])"
 _WIDE = r"(?:0[xX][0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,17})"
 _BETWEEN = rf"(?:{_BLANK}*,{_BLANK}*|{_BLANK}+)"
 _TOKEN = re.compile(
@@ -48,16 +50,26 @@ _GROUP = re.compile(r"\\[xX]([0-9a-fA-F]{2})")
 _BROKEN_GROUP = re.compile(r"\\[xX](?![0-9a-fA-F]{2})")
 
 
-class _Plain(dict[str, int]):
-    """Values of the plain numbers seen so far; -1 for what is no byte."""
+class _Runs(dict[str, bytes]):
+    """Bytes of the runs of plain numbers seen so far, empty where one of them is no byte.
 
-    def __missing__(self, word: str) -> int:
-        value = number_of(word)
-        self[word] = value if value is not None and value < 256 else -1
-        return self[word]
+    Descriptions repeat themselves: short runs and single numbers are kept, long ones are not worth it.
+    """
+
+    def __missing__(self, run: str) -> bytes:
+        words = run.replace(",", " ").split()
+        if len(words) > 1:
+            parts = [self[word] for word in words]
+            data = b"".join(parts) if all(parts) else b""
+        else:
+            value = ord(run[1]) if run[0] == "'" else number_of(run)
+            data = bytes([value]) if value is not None and value < 256 else b""
+        if len(run) <= MAX_KEPT:
+            self[run] = data
+        return data
 
 
-_plain = _Plain()
+_runs = _Runs()
 
 
 def number_of(word: str) -> int | None:
@@ -94,7 +106,11 @@ def tokenize(diagnostics: Diagnostics) -> list[Token]:
         assert kind is not None
         at, end = match.span(kind)
         if kind == "run":
-            _run(diagnostics, match[kind], at, end, depth, tokens)
+            data = _runs[match[kind]] if depth == 0 else b""
+            if data:
+                append((kind, at, end, data))
+            else:
+                _numbers(diagnostics, match[kind], at, tokens)
         elif kind == "call":
             append((kind, at, end, match[kind]))
         elif kind == "punct":
@@ -119,18 +135,16 @@ def tokenize(diagnostics: Diagnostics) -> list[Token]:
         at = end
 
 
-def _run(
-    diagnostics: Diagnostics, run: str, start: int, end: int, depth: int, tokens: list[Token]
-) -> None:
-    """One "run" token of plain bytes; inside parentheses, or where one is no byte, its numbers one by one."""
-    if depth == 0:
-        values = [_plain[word] for word in run.replace(",", " ").split()]
-        if min(values) >= 0:
-            tokens.append(("run", start, end, bytes(values)))
-            return
-    for match in re.finditer(r",|[0-9A-Za-z]+", run):
-        first, last = start + match.start(), start + match.end()
-        tokens.append((",", first, last, None) if match[0] == "," else _word(diagnostics, match[0], first, last))
+def _numbers(diagnostics: Diagnostics, run: str, start: int, tokens: list[Token]) -> None:
+    """The numbers of a run one by one: inside parentheses, or where one is no byte."""
+    for match in re.finditer(r",|'.'|[0-9A-Za-z]+", run):
+        text, first, last = match[0], start + match.start(), start + match.end()
+        if text == ",":
+            tokens.append((",", first, last, None))
+        elif text[0] == "'":
+            tokens.append(("number", first, last, ord(text[1])))
+        else:
+            tokens.append(_word(diagnostics, text, first, last))
 
 
 def call_numbers(text: str) -> tuple[str, tuple[int, ...]]:

@@ -107,12 +107,16 @@ class Parser:
         closing = self.tokens[self.at]
         if closing[0] != "}":
             raise self.fail(Span(token[1], token[2]), "packet is not closed", "write } at its end")
-        blank = not self.diagnostics.source.text[token[2] : closing[1]].strip()
-        reported = any(inside[0] == "bad" for inside in self.tokens[first : self.at])
-        if not elements and (blank or self.at > first) and not reported and self.diagnostics.errors == errors:
+        if not elements and self.diagnostics.errors == errors and self.is_empty(first):
             self.diagnostics.error(Span(token[1], closing[2]), "empty packet", "a packet holds at least one element")
         self.at += 1
         return Packet(token[1] if selector is None else selector.start, closing[2], selector, elements)
+
+    def is_empty(self, first: int) -> bool:
+        """Whether a packet without elements has not even a comment; `first` is the token after its '{'."""
+        inside = self.tokens[first : self.at]
+        blank = not self.diagnostics.source.text[self.tokens[first - 1][2] : self.tokens[self.at][1]].strip()
+        return (blank or bool(inside)) and all(token[0] != "bad" for token in inside)
 
     def selector(self) -> Selector:
         start = self.tokens[self.at][1]
@@ -176,6 +180,14 @@ class Parser:
                     Span(token[1], max(token[2], token[1] + 1)), "elements touch", "separate with a comma or a blank"
                 )
             comma = None
+            if (kind == "run" or kind == "call") and tokens[self.at + 1][0] == ",":  # most elements: no detour
+                _, start, end, value = token
+                found.append(Bytes(start, end, value) if kind == "run" else PlainCall(start, end, value))  # type: ignore[arg-type]
+                comma = tokens[self.at + 1]
+                previous_end = comma[2]
+                separated = True
+                self.at += 2
+                continue
             try:
                 found.append(self.element(token))
             except _Mistake:
