@@ -17,9 +17,9 @@ from pktgen_cli.fastpath.compat cimport (
 )
 from pktgen_cli.fastpath.csum cimport fold, sum_bytes
 from pktgen_cli.fastpath.if_packet cimport (
-    IFF_RUNNING, PACKET_QDISC_BYPASS, PACKET_TX_HAS_OFF, PACKET_TX_RING, PACKET_VERSION, SIOCGIFFLAGS,
-    SIOCGIFNAME, SO_SNDBUFFORCE, TP_STATUS_AVAILABLE, TP_STATUS_SEND_REQUEST, TP_STATUS_SENDING, TPACKET_V2,
-    ifreq, sockaddr_ll, tpacket2_hdr, tpacket_req,
+    ETHTOOL_GLINK, IFF_RUNNING, PACKET_QDISC_BYPASS, PACKET_TX_HAS_OFF, PACKET_TX_RING, PACKET_VERSION,
+    SIOCETHTOOL, SIOCGIFFLAGS, SIOCGIFNAME, SO_SNDBUFFORCE, TP_STATUS_AVAILABLE, TP_STATUS_SEND_REQUEST,
+    TP_STATUS_SENDING, TPACKET_V2, ethtool_value, ifreq, sockaddr_ll, tpacket2_hdr, tpacket_req,
 )
 from pktgen_cli.fastpath.rng cimport random_fill, random_word
 from pktgen_cli.fastpath.socket cimport (
@@ -78,6 +78,7 @@ ctypedef struct run_t:
     uint64_t backoff
     uint64_t progress       # CLOCK_MONOTONIC of the last acceptance
     bint exhausted
+    bint doubted            # the link was seen down once, and the frame tried again
 
 cdef int terminated = 0     # SIGTERM reached this worker
 
@@ -179,6 +180,7 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
                 tx.counters.last_ns = run.progress = now
                 if not failed:
                     run.backoff = 0
+                    run.doubted = False
                     tx.counters.state = RUNNING
             if run.deadline and now >= run.deadline:
                 failed = drain(tx)
@@ -283,6 +285,9 @@ cdef int recover(TxSocket tx, run_t* run, int code) noexcept nogil:
             return LINK_GONE
         if code != ENETDOWN and runs:
             sleep_ns(run.backoff)
+            return GO_ON
+        if code != ENETDOWN and not run.doubted:
+            run.doubted = True  # link_runs() has brought the kernel's view up to date: the qdisc path may take it now
             return GO_ON
         if run.stop_on_down:
             return LINK_DOWN

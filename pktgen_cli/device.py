@@ -18,7 +18,7 @@ from pktgen_cli.errors import DeviceError
 from pktgen_cli.program import Packet, Program
 
 _SIOCGIFFLAGS, _SIOCGIFMTU, _SIOCGIFHWADDR, _SIOCETHTOOL = 0x8913, 0x8921, 0x8927, 0x8946
-_ETHTOOL_GDRVINFO, _ETHTOOL_GSET = 0x3, 0x1
+_ETHTOOL_GSET, _ETHTOOL_GDRVINFO, _ETHTOOL_GLINK = 0x1, 0x3, 0xA
 _IFF_RUNNING = 0x40
 
 ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE = 1, 772, 0xFFFE
@@ -105,10 +105,15 @@ def link_speed(name: str) -> int | None:
 
 
 def is_running(ifindex: int) -> bool | None:
-    """Whether the link with that number is up with carrier; None when it is gone from this namespace."""
+    """Whether the link with that number is up with carrier; None when it is gone from this namespace.
+
+    The flag follows the carrier with up to a second's delay (net/core/link_watch.c); asking ethtool for
+    the carrier brings it up to date.
+    """
     try:
         name = socket.if_indextoname(ifindex)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as query:
+            _ethtool(query, name, _ETHTOOL_GLINK, 8)
             answer = fcntl.ioctl(query, _SIOCGIFFLAGS, struct.pack("16s24x", name.encode()))
     except OSError:
         return None

@@ -63,6 +63,7 @@ class Run:
         self.link_lost: Reason | None = None
         self.stop_asked = 0.0
         self.cut_short = False
+        self.named: set[int] = set()
 
     def run(self) -> int:
         """Run to the end and report it; the exit code. Raises PktgenError when it cannot start."""
@@ -71,8 +72,9 @@ class Run:
             link = self.plan.link
             counter = device.tx_packets(link.name) if link else None
             self.tell_start(workers)
+            nothing = workers.sample()
             self.start_ns = workers.go()
-            self.watch(workers, signals)
+            self.watch(workers, signals, Sample(self.start_ns, nothing.workers))
             sample = workers.sample()
             reasons = self.reasons(workers)
             exit_code = self.judge(sample, reasons, signals.caught)
@@ -82,9 +84,8 @@ class Run:
                 report.end(end)
         return exit_code
 
-    def watch(self, workers: Workers, signals: Signals) -> None:
-        """Until every worker has ended."""
-        last = Sample(self.start_ns, workers.sample().workers)
+    def watch(self, workers: Workers, signals: Signals, last: Sample) -> None:
+        """Until every worker has ended; `last` is the sample before the first packet."""
         due = time.monotonic() + self.interval
         check = time.monotonic() + LINK_CHECK
         while workers.running:
@@ -101,6 +102,10 @@ class Run:
                 check = now + LINK_CHECK
                 self.look_at_link(workers)
             if self.stop_asked and now > self.stop_asked + STOP_PATIENCE:
+                for worker in workers.workers:
+                    if worker.alive:
+                        self.named.add(worker.number)
+                        self.say(f"{worker} did not stop within {STOP_PATIENCE:g} s and was killed")
                 workers.kill()
             if now >= due and workers.running:
                 due += self.interval * max(1, int((now - due) / self.interval + 1))
@@ -115,13 +120,15 @@ class Run:
     def look_at_workers(self, workers: Workers, signals: Signals) -> None:
         states = [workers.memory.counters(w.row) for w in workers.workers]
         for worker, counters in zip(workers.workers, states):
-            if worker.alive or self.stop_asked:
+            if worker.alive or worker.number in self.named or signals.caught:
                 continue
-            if counters.reason == Reason.STOPPED:  # SIGTERM to the worker; the parent's own may be on its way
-                workers.wait(0.05)
-                if not signals.caught:
-                    worker.killed_by = "SIGTERM"
+            if counters.reason == Reason.STOPPED and not self.stop_asked:
+                workers.wait(0.05)  # a SIGTERM to the worker; the parent's own may be on its way
+                if signals.caught:
+                    continue
+                worker.killed_by = "SIGTERM"
             if worker.killed_by:
+                self.named.add(worker.number)
                 why = workers.error_text()
                 self.say(f"{worker} was killed by {worker.killed_by}; the others stop" + (f"\n{why}" if why else ""))
                 self.stop(workers)

@@ -56,7 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         result = group.main(arguments, prog_name="pktgen", standalone_mode=False)
         code = result if isinstance(result, int) else EXIT_DONE
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except PktgenError as error:
         sys.stderr.write(error.render())
         code = error.exit_code
@@ -65,7 +66,9 @@ def main(arguments: list[str] | None = None) -> None:
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_SIGINT
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # the result cannot be written
+        if not isinstance(error, BrokenPipeError):
+            click.echo(f"pktgen: error: {error.strerror}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = EXIT_FAILED
     sys.exit(code)

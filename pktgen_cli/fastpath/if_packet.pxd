@@ -40,7 +40,16 @@ cdef extern from "<linux/if.h>" nogil:
         char ifr_name[16]
         int ifr_ifindex
         short ifr_flags
+        char* ifr_data
 
 cdef extern from "<linux/sockios.h>" nogil:
     const unsigned long SIOCGIFNAME
     const unsigned long SIOCGIFFLAGS
+    const unsigned long SIOCETHTOOL
+
+cdef extern from "<linux/ethtool.h>" nogil:
+    const uint32_t ETHTOOL_GLINK
+
+    struct ethtool_value:
+        uint32_t cmd
+        uint32_t data

@@ -118,11 +118,21 @@ cdef class TxSocket:
             raise os_error(errno, "bind", link)
 
     cdef int link_runs(self) noexcept nogil:
-        """1 when the link is up with carrier (IFF_RUNNING), 0 when not, -1 when it is gone."""
+        """1 when the link is up with carrier (IFF_RUNNING), 0 when not, -1 when it is gone.
+
+        The flag follows the carrier with up to a second's delay (net/core/link_watch.c); asking ethtool for
+        the carrier brings it up to date.
+        """
         cdef ifreq request
+        cdef ethtool_value carrier
         memset(&request, 0, sizeof(request))
         request.ifr_ifindex = self.ifindex
-        if ioctl(self.fd, SIOCGIFNAME, &request) < 0 or ioctl(self.fd, SIOCGIFFLAGS, &request) < 0:
+        if ioctl(self.fd, SIOCGIFNAME, &request) < 0:
+            return -1
+        carrier.cmd, carrier.data = ETHTOOL_GLINK, 0
+        request.ifr_data = <char*>&carrier
+        ioctl(self.fd, SIOCETHTOOL, &request)
+        if ioctl(self.fd, SIOCGIFFLAGS, &request) < 0:
             return -1
         return 1 if request.ifr_flags & IFF_RUNNING else 0
 

@@ -7,7 +7,6 @@ unit in the key; rates that are not whole are floats.
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from pktgen_cli.stats import Counters, End, Interval, Rates, Reason, Start
@@ -33,7 +32,7 @@ class JsonReport:
         self.put("interval", interval_object(self.facts, interval))
 
     def note(self, text: str) -> None:
-        print(f"pktgen: {text}", file=sys.stderr, flush=True)
+        """Shown by the report of the run's course."""
 
     def end(self, end: End) -> None:
         assert self.facts is not None

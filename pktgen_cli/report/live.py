@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.live import Live
@@ -29,20 +30,30 @@ class LiveReport:
             console=self.console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         )
         self.facts: Start | None = None
+        self.gone = False
 
     def start(self, start: Start) -> None:
         self.facts = start
         PlainReport().start(start)
-        self.live.start()
+        self.draw(self.live.start)
 
     def interval(self, interval: Interval) -> None:
-        self.live.update(self.table(interval), refresh=True)
+        table = self.table(interval)
+        self.draw(lambda: self.live.update(table, refresh=True))
 
     def note(self, text: str) -> None:
-        self.console.print(f"pktgen: {text}", markup=False, highlight=False)
+        self.draw(lambda: self.console.print(f"pktgen: {text}", markup=False, highlight=False))
 
     def end(self, end: End) -> None:
-        self.live.stop()
+        self.draw(self.live.stop)
+
+    def draw(self, call: Callable[[], None]) -> None:
+        """Run what writes to the terminal; when that is gone, the run goes on to its totals."""
+        if not self.gone:
+            try:
+                call()
+            except OSError:
+                self.gone = True
 
     def table(self, interval: Interval) -> Table:
         assert self.facts is not None

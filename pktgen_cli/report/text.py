@@ -5,6 +5,7 @@ The summary keeps trafgen's `N packets outgoing` lines, because people grep for 
 
 from __future__ import annotations
 
+import os
 import sys
 
 from pktgen_cli.stats import Counters, End, Interval, Start
@@ -19,8 +20,16 @@ def refused_text(refused: dict[str, int]) -> str:
     return ", ".join(f"{name} {format_count(count)}" for name, count in refused.items()) or "none"
 
 
+def tell(line: str) -> None:
+    """A line on stderr; when nobody reads it any more, the run goes on."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def note(text: str) -> None:
-    print(f"pktgen: {text}", file=sys.stderr, flush=True)
+    tell(f"pktgen: {text}")
 
 
 class PlainReport:
@@ -39,7 +48,7 @@ class PlainReport:
         refused = interval.after.refused
         line += " on average" if interval.last else ""
         line += f"  refused {refused_text(refused)}" if refused else ""
-        print(line, file=sys.stderr, flush=True)
+        tell(line)
 
     def note(self, text: str) -> None:
         note(text)
