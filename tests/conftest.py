@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import select
 import shutil
 import socket
@@ -63,6 +64,14 @@ def need(program: str) -> str:
     if path is None:
         pytest.skip(f"{program} is not installed")
     return path
+
+
+def terminal() -> tuple[int, int]:
+    """Both ends of a pseudo-terminal; skips the test where there are none (a bare chroot)."""
+    try:
+        return pty.openpty()
+    except OSError as error:
+        pytest.skip(f"no pseudo-terminal: {error}")
 
 
 def pktgen(*arguments: str, stdin: bytes | None = None, timeout: float = 60) -> subprocess.CompletedProcess[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import PKTGEN, TEST_FRAME, Sender, golden, need, pktgen, send
+from conftest import PKTGEN, TEST_FRAME, Sender, golden, need, pktgen, send, terminal
 
 from pktgen_cli.lab import Lab
 
@@ -502,7 +501,7 @@ def test_a_link_named_like_a_file_is_a_link(lab: Lab) -> None:
 
 @pytest.mark.root
 def test_table_on_a_terminal(lab: Lab) -> None:
-    main, side = pty.openpty()
+    main, side = terminal()
     child = lab.popen(
         lab.tx, [*PKTGEN, "send", "-o", "v0", "-b", "1kpps", "-n", "800", TEST_FRAME],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=side,

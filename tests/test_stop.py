@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PKTGEN, TEST_FRAME, Capture, wait_until
+from conftest import PKTGEN, TEST_FRAME, Capture, terminal, wait_until
 from jsonschema import Draft202012Validator
 
 from pktgen_cli import report
@@ -403,7 +402,7 @@ def test_intervals_add_up(start: Start) -> None:
 
 def test_a_terminal_that_goes_away_does_not_take_the_totals(tmp_path: Path) -> None:
     """The terminal closes (SIGHUP) while the result goes into a file."""
-    main, side = pty.openpty()
+    main, side = terminal()
     out = tmp_path / "out"
     with out.open("wb") as result:
         child = subprocess.Popen(
