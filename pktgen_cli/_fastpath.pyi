@@ -1,6 +1,6 @@
 """The compiled half: executes packed Programs and moves frames.
 
-Contract of the two halves. Python parses, compiles, packs (`program.pack`,
+Contract of the two halves. Python parses, compiles, packs (`packing.pack`,
 `schedule.pack_worker`) and decides; this module copies those records, checks every index in them once, and then
 runs without the GIL, without allocation and without a lock. It imports nothing of
 `pktgen_cli`. Both sides meet in three places only:
@@ -29,7 +29,7 @@ TX_BACKENDS: Final[dict[str, type[TxSocket]]]
 class Program:
     """Owner of a packed Program's memory; immutable.
 
-    `packed` is a `pktgen_cli.program.Packed`. Every index and offset in it is checked here, so that
+    `packed` is a `pktgen_cli.packing.Packed`. Every index and offset in it is checked here, so that
     executors need no checks; ValueError says that the records are damaged.
     """
 

@@ -21,7 +21,8 @@ from fractions import Fraction
 from pktgen_cli import _fastpath
 from pktgen_cli.device import Link
 from pktgen_cli.errors import CannotError, DeviceError, PktgenError, WorkerError
-from pktgen_cli.program import ORDER_PACKET, Packed, Program, field_key
+from pktgen_cli.packing import Packed
+from pktgen_cli.program import ORDER_PACKET, Program, field_key
 from pktgen_cli.schedule import Schedule, pack_worker
 from pktgen_cli.stats import CounterMemory, Reason, Sample, State
 

@@ -114,7 +114,7 @@ def test_show_index_is_the_slot(tmp_path: Path) -> None:
         at += 16 + size
     for slot in (0, 1, 2, 299, 300):
         assert frames[slot].hex(" ") in show("-E", "7", "--index", str(slot), description)
-    assert frames[300].hex(" ") in show("-E", "7", "--packet", "0", "--occurrence", "150", description)
+    assert frames[300].hex(" ") in show("-E", "7", "--packet", "0", "--index", "150", description)
     assert "no such slot" in refused("show", "-n", "300", "--index", "300", description)
     assert "has 2 packets" in refused("show", "--packet", "2", description)
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pktgen_cli import _fastpath, program, reference, schedule, stats
+from pktgen_cli import _fastpath, packing, reference, schedule, stats
 from pktgen_cli.assembly import assemble, byte_sum, checksum_order, fold
 from pktgen_cli.errors import ProgramError
+from pktgen_cli.packing import pack
 from pktgen_cli.program import (
     MASK64,
     Checksum,
@@ -19,7 +20,6 @@ from pktgen_cli.program import (
     Packet,
     Program,
     listing,
-    pack,
     random_bytes,
     random_word,
 )
@@ -134,8 +134,8 @@ def test_byte_sum_is_the_plain_definition(data: bytes, odd: bool) -> None:
 def test_layouts_and_codes_are_those_of_the_compiled_half() -> None:
     assert {code.name: int(code) for code in OpCode} == _fastpath.OP_CODES
     for name, record in (
-        ("packet", program.PACKET_RECORD), ("op", program.OP_RECORD), ("checksum", program.CHECKSUM_RECORD),
-        ("term", program.TERM_RECORD), ("group", schedule.GROUP_RECORD), ("turn", schedule.TURN_RECORD),
+        ("packet", packing.PACKET_RECORD), ("op", packing.OP_RECORD), ("checksum", packing.CHECKSUM_RECORD),
+        ("term", packing.TERM_RECORD), ("group", schedule.GROUP_RECORD), ("turn", schedule.TURN_RECORD),
     ):  # fmt: skip
         assert _fastpath.LAYOUT[name] == record.size
     assert _fastpath.LAYOUT["counters_words"] == stats.COUNTERS_WORDS

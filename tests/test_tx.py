@@ -27,7 +27,7 @@ from pktgen_cli import _fastpath, reference
 from pktgen_cli.compiler import compile_source
 from pktgen_cli.diagnostics import Source
 from pktgen_cli.lab import Lab, enter
-from pktgen_cli.program import pack
+from pktgen_cli.packing import pack
 from pktgen_cli.schedule import make_schedule, pack_worker, pick, worker_slots
 from pktgen_cli.stats import COUNTERS_WORDS, Reason
 from pktgen_cli.units import parse_rate

@@ -17,7 +17,8 @@ from pktgen_cli.cli._description import parse_seed, read_source, refuse_preproce
 from pktgen_cli.compiler import compile_source
 from pktgen_cli.device import Link
 from pktgen_cli.errors import CannotError, UsageError
-from pktgen_cli.program import Program, listing, pack
+from pktgen_cli.packing import pack
+from pktgen_cli.program import Program, listing
 from pktgen_cli.report import Report
 from pktgen_cli.report.jsonl import JsonReport
 from pktgen_cli.report.text import PlainReport, Summary

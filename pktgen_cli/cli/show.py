@@ -19,23 +19,26 @@ MAX_LISTED = 100
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @description_options
-@click.option("--index", metavar="K", help="Show the frame of slot K, as send would make it.  [default: slot 0 on]")
-@click.option("--packet", metavar="J", help="Show packet J (from 0, in file order).  [default: all]")
-@click.option("--occurrence", metavar="M", help="With --packet: its M-th frame, from 0.  [default: 0]")
+@click.option(
+    "--index", metavar="K",
+    help="Show the frame of slot K of the run, from 0; with --packet, that packet's frame K.  [default: 0]",
+)
+@click.option("--packet", metavar="J", help="Show packet J, from 0 in file order.  [default: all]")
 @click.option("-n", "--num", metavar="COUNT", help="The run's packets: places cpu() groups.  [default: 0, endless]")
 @click.option("-P", "--cpus", metavar="N|LIST", help="Workers, for cpu() selectors.  [default: one for each CPU]")
 @click.option("--program", "only_program", is_flag=True, help="Only the program listing.  [default: both]")
 @click.option("--hex", "only_hex", is_flag=True, help="Only the bytes.  [default: both]")
 def command(
     words: tuple[str, ...], infile: str | None, rand: bool, seed: str | None, strict: bool, cpp: bool,
-    defines: tuple[str, ...], index: str | None, packet: str | None, occurrence: str | None, num: str | None,
-    cpus: str | None, only_program: bool, only_hex: bool,
+    defines: tuple[str, ...], index: str | None, packet: str | None, num: str | None, cpus: str | None,
+    only_program: bool, only_hex: bool,
 ) -> None:  # fmt: skip
     """Show the bytes of a description, and the program that changes them.
 
     \b
     pktgen show '{ fill(0xff,6), drnd(6), c16(0x88b5), dinc(0,9) }'
     pktgen show -i configs/udp.cfg --index 123456 -E 7
+    pktgen show -i configs/ipv6.cfg --packet 1 --index 9
     """
     import sys
 
@@ -49,15 +52,11 @@ def command(
     compiled = compile_source(read_source(infile, words), seed=chosen, strict=strict, random_order=rand)
     sys.stderr.write(compiled.diagnostics.render())
     program = compiled.program
-    if occurrence is not None and packet is None:
-        raise UsageError("--occurrence needs --packet")
-    if packet is not None and index is not None:
-        raise UsageError("--index and --packet exclude each other")
     if packet is not None:
         number = _whole(packet, "--packet")
         if number >= len(program.packets):
             raise UsageError(f"--packet {number}: the description has {len(program.packets)} packets, from 0")
-        frames = [(f"packet {number}", number, _whole(occurrence or "0", "--occurrence"))]
+        frames = [(f"packet {number}", number, _whole(index or "0", "--index"))]
     elif index is not None:
         schedule = make_schedule(program, workers=len(parse_cpus(cpus)), count=_count(num))
         slot = _whole(index, "--index")
@@ -71,7 +70,7 @@ def command(
     click.echo("\n".join(_lines(program, frames, only_program, only_hex)))
     if len(program.packets) > len(frames) == MAX_LISTED:
         click.echo(f"... and {len(program.packets) - MAX_LISTED} more packets", err=True)
-    if rand and index is not None:
+    if rand and index is not None and packet is None:
         click.echo("order is random: the occurrence is the slot", err=True)
     if seed is None and any(p.ops for p in program.packets):
         click.echo(f"seed {chosen}", err=True)

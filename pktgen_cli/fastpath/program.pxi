@@ -1,4 +1,4 @@
-# The packed Program and its executor. Records have the layout that program.py packs.
+# The packed Program and its executor. Records have the layout that packing.py packs.
 
 cdef enum Op:
     OP_COUNTER = 1
@@ -167,7 +167,7 @@ cdef inline void store_checksum(
 cdef class Program:
     """Owner of a packed Program's memory; immutable.
 
-    `packed` is a `pktgen_cli.program.Packed`. Every index and offset in it is checked here, so
+    `packed` is a `pktgen_cli.packing.Packed`. Every index and offset in it is checked here, so
     that executors need no checks; ValueError says that the records are damaged.
     """
 

@@ -17,7 +17,8 @@ with atheris.instrument_imports():
     from pktgen_cli.compiler import compile_source
     from pktgen_cli.diagnostics import Source
     from pktgen_cli.errors import ConfigError
-    from pktgen_cli.program import listing, pack
+    from pktgen_cli.packing import pack
+    from pktgen_cli.program import listing
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LARGEST_RUN = 4096
