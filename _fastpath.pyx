@@ -32,6 +32,7 @@ from pktgen_cli.fastpath.socket cimport (
 
 include "pktgen_cli/fastpath/errno.pxi"
 include "pktgen_cli/fastpath/counters.pxi"
+include "pktgen_cli/fastpath/worker.pxi"
 include "pktgen_cli/fastpath/program.pxi"
 include "pktgen_cli/fastpath/pace.pxi"
 include "pktgen_cli/fastpath/tx.pxi"
@@ -79,23 +80,6 @@ ctypedef struct run_t:
     uint64_t progress       # CLOCK_MONOTONIC of the last acceptance
     bint exhausted
     bint doubted            # the link was seen down once, and the frame tried again
-
-cdef int terminated = 0     # SIGTERM reached this worker
-
-
-cdef void on_sigterm(int number) noexcept nogil:
-    global terminated
-    terminated = 1
-
-
-def prepare_worker(int parent):
-    """Die with the parent, end `transmit` on SIGTERM, let sleeps end on time; OSError when the parent is gone."""
-    handle_signal(SIGTERM, on_sigterm)
-    prctl(PR_SET_PDEATHSIG, SIGKILL)
-    prctl(PR_SET_TIMERSLACK, 1)
-    if getppid() != parent:
-        raise os_error(ESRCH, "parent", None)
-
 
 def transmit(Program program, TxSocket tx, bytes groups, bytes turns, memory, int worker, *,
              bint paced=False, bint own_time=False, uint64_t duration=0, bint stop_on_down=False):
