@@ -27,7 +27,7 @@ from pktgen_cli.fastpath.socket cimport (
     POLLOUT, PROT_READ, PROT_WRITE, PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, SEEK_CUR, SIGKILL, SIGTERM,
     SOCK_CLOEXEC, SOCK_RAW, SOL_PACKET, SOL_SOCKET, SO_SNDBUF, bind, close_fd, ftruncate, getppid,
     handle_signal, ioctl, iovec, lseek, mmap, mmsghdr, munmap, open_file, poll, pollfd, prctl, send, sendmmsg,
-    setsockopt, sockaddr, socket, write_fd,
+    siginterrupt, setsockopt, sockaddr, socket, write_fd,
 )
 
 include "pktgen_cli/fastpath/errno.pxi"
@@ -69,22 +69,25 @@ ctypedef struct run_t:
     uint32_t groups
     uint32_t turn           # group whose packet is next, without pacing
     bint paced
-    bint own_time           # the backend has no clock: nothing is waited for (capture files)
+    bint own_time           # due times are the frames' own, and nothing is waited for (capture files)
     bint stop_on_down
     uint64_t duration       # nanoseconds, 0 for none
-    uint64_t start          # CLOCK_MONOTONIC of slot 0, later after pauses
+    uint64_t start          # CLOCK_MONOTONIC of slot 0, later by `shift` after pauses
+    uint64_t shift
     uint64_t deadline       # CLOCK_MONOTONIC, 0 for none
     uint64_t next_due
-    uint64_t built
     uint64_t backoff
     uint64_t progress       # CLOCK_MONOTONIC of the last acceptance
     bint exhausted
+    bint cut                # slots were left out because they are due after the duration
     bint doubted            # the link was seen down once, and the frame tried again
+
 
 def transmit(Program program, TxSocket tx, bytes groups, bytes turns, memory, int worker, *,
              bint paced=False, bint own_time=False, uint64_t duration=0, bint stop_on_down=False):
     """Send this worker's slots until they, the duration or the link end; the reason.
 
+    `paced`: no frame before its slot is due; `own_time`: due times are written instead of waited for.
     `memory` is the shared counter memory (see stats.py): the control words, then a block a
     worker. Waits there for the start time. Does not hold the GIL.
     """
@@ -97,6 +100,7 @@ def transmit(Program program, TxSocket tx, bytes groups, bytes turns, memory, in
     if len(view) < (worker + 2) * COUNTERS_WORDS * 8 or program.max_length > tx.max_length:
         raise ValueError("counter memory or frames are too small")
     memset(&run, 0, sizeof(run))
+    memset(tx.holds, 0xFF, sizeof(tx.holds))
     run.control = <control_t*>&view[0]
     tx.counters = <counters_t*>&view[(worker + 1) * COUNTERS_WORDS * 8]
     run.groups = len(groups) // sizeof(group_record_t)
@@ -109,7 +113,9 @@ def transmit(Program program, TxSocket tx, bytes groups, bytes turns, memory, in
             raise MemoryError
         memcpy(turn, <const char*>turns, len(turns))
         for i in range(run.groups):
-            if (record[i].first_turn + record[i].turns) * sizeof(turn_t) > len(turns) or record[i].turns == 0:
+            if (<uint64_t>record[i].first_turn + record[i].turns) * sizeof(turn_t) > <uint64_t>len(turns):
+                raise ValueError("packed schedule is damaged")
+            if record[i].turns == 0 or record[i].den == 0 or record[i].stride == 0:
                 raise ValueError("packed schedule is damaged")
             group_start(&run.group[i], &record[i], turn)
         for i in range(len(turns) // sizeof(turn_t)):
@@ -148,6 +154,9 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
     while True:
         if stopping(run):
             return drain(tx)
+        if run.deadline and monotonic_ns() >= run.deadline:
+            reason = drain(tx)
+            return DEADLINE if reason == STOPPED else reason
         count = 0
         room = 0 if run.exhausted else tx.room()
         if room:
@@ -155,7 +164,7 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
         if count or tx.queued:
             before = tx.counters.tx_packets
             failed = tx.submit(count)
-            now = 0 if run.own_time and not run.deadline else monotonic_ns()
+            now = 0 if run.own_time else monotonic_ns()
             if count:
                 run.progress = now
             if tx.counters.tx_packets != before and not run.own_time:
@@ -166,9 +175,6 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
                     run.backoff = 0
                     run.doubted = False
                     tx.counters.state = RUNNING
-            if run.deadline and now >= run.deadline:
-                failed = drain(tx)
-                return failed if failed == FAILED else DEADLINE
             if failed:
                 reason = recover(tx, run, -failed)
                 if reason:
@@ -183,10 +189,12 @@ cdef int send_slots(Program program, TxSocket tx, run_t* run) noexcept nogil:
         elif run.exhausted:
             failed = tx.finish()
             if failed:
-                return fail(tx, -failed)
-            if run.paced and run.deadline:
-                wait_until(run, run.deadline)
-            return SENT if not stopping(run) else STOPPED
+                return STOPPED if failed == -EINTR else fail(tx, -failed)
+            if not run.cut:
+                return SENT
+            if not run.deadline:
+                return DEADLINE
+            wait_until(run, run.deadline)
         else:
             wait_until(run, run.start + run.next_due)
 
@@ -210,7 +218,7 @@ cdef inline uint32_t fill(Program program, TxSocket tx, run_t* run, uint32_t roo
                 run.next_due = group.due
                 break
             if count == 0 and now > group.due + LATE_NS:
-                run.start += now - group.due
+                shift_start(run, now - group.due)
                 now = group.due
         if program.random_order:
             m = group.base + group.slot
@@ -220,8 +228,7 @@ cdef inline uint32_t fill(Program program, TxSocket tx, run_t* run, uint32_t roo
             packet = turn.packet
             m = group.round * turn.weight + turn.rank
         tx.length[count] = build(program, tx, count, packet, m)
-        tx.time[count] = group.due if run.paced else run.built
-        run.built += 1
+        tx.time[count] = group.due
         count += 1
         group_advance(group)
         run.turn += 1
@@ -229,15 +236,19 @@ cdef inline uint32_t fill(Program program, TxSocket tx, run_t* run, uint32_t roo
 
 
 cdef inline group_t* next_group(run_t* run) noexcept nogil:
-    """The group whose packet is next: in turn, or with pacing the one due first. NULL: all are done."""
+    """The group whose packet is next: in turn, or where slots have times the one due first. NULL: all are done."""
+    cdef bint timed = run.paced or run.own_time
     cdef group_t* best = NULL
     cdef group_t* group
     cdef uint32_t i
     for i in range(run.groups):
-        group = run.group + (i if run.paced else (run.turn + i) % run.groups)
-        if group.slot >= group.end or (run.paced and run.duration and group.due >= run.duration):
+        group = run.group + (i if timed else (run.turn + i) % run.groups)
+        if group.slot >= group.end:
             continue
-        if not run.paced:
+        if run.paced and run.duration and group.due + run.shift >= run.duration:
+            run.cut = True
+            continue
+        if not timed:
             run.turn += i
             return group
         if best == NULL or group.due < best.due:
@@ -281,12 +292,18 @@ cdef int recover(TxSocket tx, run_t* run, int code) noexcept nogil:
         began = monotonic_ns()
         sleep_ns(NAP_NS)
         tx.counters.paused_ns += monotonic_ns() - began
-        run.start += monotonic_ns() - began
+        shift_start(run, monotonic_ns() - began)
         run.progress = monotonic_ns()
         return GO_ON
     tx.counters.abandoned += 1
     tx.skip()
     return GO_ON
+
+
+cdef inline void shift_start(run_t* run, uint64_t later) noexcept nogil:
+    """Slots of a run that lost time are due later, instead of all at once."""
+    run.start += later
+    run.shift += later
 
 
 cdef int fail(TxSocket tx, int code) noexcept nogil:
@@ -299,7 +316,7 @@ cdef int drain(TxSocket tx) noexcept nogil:
     cdef uint64_t end = monotonic_ns() + DRAIN_NS
     cdef int failed = tx.finish()
     if failed:
-        return fail(tx, -failed)
+        return STOPPED if failed == -EINTR else fail(tx, -failed)
     if not tx.by_reference:
         while tx.queued and monotonic_ns() < end and tx.submit(0) == 0:
             tx.wait(1)

@@ -13,7 +13,7 @@ from pktgen_cli.diagnostics import Diagnostics, Source, Span, nearest
 from pktgen_cli.errors import ConfigError
 from pktgen_cli.functions import FUNCTIONS, Arguments, Function
 from pktgen_cli.lang import syntax
-from pktgen_cli.lang.expression import evaluate, signed
+from pktgen_cli.lang.expression import evaluate
 from pktgen_cli.lang.lexer import call_numbers, words_in
 from pktgen_cli.lang.parser import parse
 from pktgen_cli.program import MAX_FRAME, Op, Packet, Program
@@ -109,7 +109,7 @@ class _Builder:
             if function is None or not function.least <= len(numbers) <= function.most:
                 self.call(self.tree_of(call), draft)
                 return
-            self.known_calls[text] = function, name.lower(), [signed(number) for number in numbers]
+            self.known_calls[text] = function, name.lower(), list(numbers)
         function, name, values = self.known_calls[text]
         before, ops, messages = len(draft.data), len(draft.ops), len(self.diagnostics.found)
         self.emit(function, name, values, call, draft)
@@ -134,7 +134,7 @@ class _Builder:
         if function is None:
             _unknown(call, name, self.diagnostics)
             return
-        write = f"write {function.signature}"
+        write = f"write {name}{function.signature[function.signature.index('(') :]}"
         if call.arguments is None:
             self.diagnostics.error(call.name_span, f"{name} needs arguments", write)
             return

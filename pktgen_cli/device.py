@@ -56,6 +56,7 @@ def find_link(name: str) -> Link:
     """The link of that name here. Raises DeviceError with the nearest name when there is none."""
     try:
         ifindex = socket.if_nametoindex(name)
+        name = socket.if_indextoname(ifindex)  # it may have been found by another name of its
     except (OSError, ValueError):
         names = [other for _, other in socket.if_nameindex()]
         near = nearest(name, names)

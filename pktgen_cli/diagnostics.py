@@ -78,17 +78,17 @@ class Diagnostics:
     source: Source
     strict: bool = False
     found: list[Diagnostic] = field(default_factory=list)
+    errors: int = 0
 
     def error(self, span: Span, message: str, *hints: str) -> None:
+        self.errors += 1
         self.found.append(Diagnostic("error", span, message, hints))
 
     def warn(self, span: Span, message: str, *hints: str) -> None:
-        severity = "error" if self.strict else "warning"
-        self.found.append(Diagnostic(severity, span, message, hints))
-
-    @property
-    def errors(self) -> int:
-        return sum(d.severity == "error" for d in self.found)
+        if self.strict:
+            self.error(span, message, *hints)
+        else:
+            self.found.append(Diagnostic("warning", span, message, hints))
 
     def render(self) -> str:
         """Every message in the order of the text, errors and warnings together."""

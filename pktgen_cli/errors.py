@@ -7,6 +7,8 @@ before the end condition.
 
 from __future__ import annotations
 
+import signal
+
 from pktgen_cli.diagnostics import Diagnostics
 
 EXIT_DONE = 0
@@ -67,6 +69,14 @@ class CannotError(PktgenError):
     """Privilege, kernel or driver are missing; the message names the mend."""
 
     exit_code = EXIT_CANNOT
+
+
+class Interrupted(PktgenError):
+    """A signal came before the run had started."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted before the start: nothing was sent")
+        self.exit_code = EXIT_SIGINT if number == signal.SIGINT else EXIT_SIGTERM
 
 
 class WorkerError(PktgenError):

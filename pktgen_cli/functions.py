@@ -106,6 +106,8 @@ def _counter(down: bool) -> Callable[[Draft, Arguments], None]:
     def emit(draft: Draft, a: Arguments) -> None:
         low, high = a.fit(0, 1, "minimum"), a.fit(1, 1, "maximum")
         step = a.fit(2, 1, "step") if len(a) > 2 else 1
+        if len(a) > 2 and a.values[2] < 0:
+            a.error(2, f"step {a.values[2]} is negative", f"{'dinc' if down else 'ddec'} counts the other way")
         if low > high and down:
             a.warn(-1, f"ddec counts from its maximum down: bounds swapped to {high}, {low}")
             low, high = high, low

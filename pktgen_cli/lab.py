@@ -48,6 +48,7 @@ class Lab:
 
     def __init__(self, *, queues: int = 2, mtu: int = 1500) -> None:
         Lab._made += 1
+        self._owner = os.getpid()
         self.tx = f"pktgen-{os.getpid()}-{Lab._made}-tx"
         self.rx = f"pktgen-{os.getpid()}-{Lab._made}-rx"
         self._queues, self._mtu = queues, mtu
@@ -73,7 +74,9 @@ class Lab:
             for name in (self.tx, self.rx):
                 netns.create(name)
         except PermissionError as error:
-            raise CannotError(f"namespaces: {error.strerror}", "run as root") from None
+            raise CannotError(
+                f"namespaces in /run/netns: {error.strerror}", "run as root", "in a user namespace: unshare -rnm"
+            ) from None
         self.netlink(self.tx, self._make_links)
         self.up(self.rx, RX_LINK)
         self.up(self.tx, TX_LINK)
@@ -138,7 +141,12 @@ class Lab:
         return child
 
     def close(self) -> None:
-        """End what was started, then remove both namespaces and with them the links."""
+        """End what was started, then remove both namespaces and with them the links.
+
+        Only in the process that made the lab: pyroute2 forks, and a child of it may come by here.
+        """
+        if os.getpid() != self._owner:
+            return
         for child in self._children:
             if child.poll() is None:
                 child.kill()

@@ -128,7 +128,7 @@ def worker_slots(schedule: Schedule, worker: int, limit: int) -> list[tuple[Grou
     return sent
 
 
-GROUP_RECORD = struct.Struct("=QQQQQQII")
+GROUP_RECORD = struct.Struct("=QQQQQQQQII")
 TURN_RECORD = struct.Struct("=III")
 
 
@@ -138,19 +138,31 @@ def pack_worker(
     """(groups, turns) of one worker as records for the compiled half.
 
     `period` is the aggregate time between slots in nanoseconds, None for no pacing. A
-    group's own period is longer by its share. With `worker` -1 the records are those
-    of a single writer that sends every slot of every group (capture files).
+    group's own period is longer by its share, and group g begins g periods later, so that
+    groups do not send together.
+
+    With `worker` -1 the records are those of the single writer of a capture file, which sends
+    every slot of every group: ascending, slot k due at k periods (1 ns without a rate). Only
+    in an endless run, where the first group would never end, do groups take turns there too.
     """
     groups, turns = bytearray(), bytearray()
-    for group in schedule.groups:
+    for number, group in enumerate(schedule.groups):
         if worker >= 0 and worker not in group.workers:
             continue
-        first = group.workers.index(worker) if worker >= 0 else 0
-        stride = len(group.workers) if worker >= 0 else 1
-        num, den = (0, 1) if period is None else pace_fraction(period / group.share)
+        first, stride, origin, phase = 0, 1, 0, 0
+        if worker >= 0:
+            first, stride = group.workers.index(worker), len(group.workers)
+        if worker < 0 and group.count is not None:
+            num, den = pace_fraction(period or Fraction(1))
+            origin = group.base
+        elif worker < 0 or period is not None:
+            num, den = pace_fraction((period or Fraction(1)) / group.share)
+            phase = due(period or Fraction(1), number)
+        else:
+            num, den = 0, 1
         groups += GROUP_RECORD.pack(
             group.base, first, ENDLESS if group.count is None else group.count, stride, num, den,
-            len(turns) // TURN_RECORD.size, len(group.turns),
+            origin, phase, len(turns) // TURN_RECORD.size, len(group.turns),
         )  # fmt: skip
         for (packet, rank), weight in zip(group.turns, group.weights):
             turns += TURN_RECORD.pack(packet, rank, weight)

@@ -22,6 +22,9 @@ from pktgen_cli.workers import SendPlan, Workers
 LINK_CHECK = 0.2
 """Seconds between looks at the link: it ends a run within a second of its removal."""
 
+WRITE_PATIENCE = 0.12
+"""Seconds a worker may sit in a write that blocks after a stop."""
+
 STOP_PATIENCE = 2.0
 """Seconds a worker may take to stop before it is killed."""
 
@@ -30,9 +33,9 @@ SETTLE = 0.2
 
 
 class Signals:
-    """Collects SIGINT, SIGTERM and SIGHUP while a run lasts."""
+    """Collects the signals that end a run while it lasts."""
 
-    WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
     def __enter__(self) -> Signals:
         self.caught: list[int] = []
@@ -68,7 +71,7 @@ class Run:
     def run(self) -> int:
         """Run to the end and report it; the exit code. Raises PktgenError when it cannot start."""
         with Signals() as signals, Workers(self.plan) as workers:
-            workers.start()
+            workers.start(signals.caught)
             link = self.plan.link
             counter = device.tx_packets(link.name) if link else None
             self.tell_start(workers)
@@ -101,6 +104,8 @@ class Run:
             if now >= check:
                 check = now + LINK_CHECK
                 self.look_at_link(workers)
+            if self.stop_asked and now > self.stop_asked + WRITE_PATIENCE:
+                workers.interrupt()
             if self.stop_asked and now > self.stop_asked + STOP_PATIENCE:
                 for worker in workers.workers:
                     if worker.alive:
@@ -135,7 +140,8 @@ class Run:
             elif counters.reason in (Reason.LINK_GONE, Reason.LINK_DOWN, Reason.FAILED, Reason.STUCK):
                 self.stop(workers)
         paused = any(c.state == State.PAUSED for c in states)
-        if paused != self.paused and not self.stop_asked and self.plan.link:
+        going = paused or any(c.state == State.RUNNING for c in states)
+        if paused != self.paused and going and not self.stop_asked and self.plan.link:
             self.paused = paused
             name = self.plan.link.name
             what = "is down or has no carrier: paused until it is back" if paused else "is back: going on"
@@ -185,9 +191,7 @@ class Run:
             return EXIT_FAILED
         if not caught or all(r in (Reason.SENT, Reason.DEADLINE) for r in reasons):
             return EXIT_DONE
-        if self.cut_short:
-            return EXIT_SIGINT
-        if self.plan.endless:
+        if self.plan.endless and not self.cut_short:
             return EXIT_DONE
         return EXIT_SIGINT if caught[0] == signal.SIGINT else EXIT_SIGTERM
 

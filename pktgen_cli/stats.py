@@ -156,6 +156,17 @@ def rates(packets: int, octets: int, duration_ns: int) -> Rates:
     )
 
 
+def mean_rates(found: Sample | Counters, elapsed_ns: int) -> Rates:
+    """Means of a whole run: of the intervals between its packets, so that 3 packets in 2 s of pace are 1 pps.
+
+    Where there is no interval, the packets of the time that has passed.
+    """
+    packets, span = found.tx_packets, found.last_ns - found.first_ns
+    if packets > 1 and span > 0:
+        return rates(packets - 1, round(found.tx_bytes * (packets - 1) / packets), span)
+    return rates(packets, found.tx_bytes, elapsed_ns)
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """Two samples and what happened between; times count from the start of the run.
@@ -183,9 +194,8 @@ class Interval:
         return rates(after.tx_packets - before.tx_packets, after.tx_bytes - before.tx_bytes, self.duration_ns)
 
     def shown(self, row: int | None = None) -> Rates:
-        _, after = self._pair(row)
         if self.last:
-            return rates(after.tx_packets, after.tx_bytes, after.last_ns - self.start_ns)
+            return mean_rates(self._pair(row)[1], self.elapsed_ns)
         return self.rates(row)
 
     def _pair(self, row: int | None) -> tuple[Sample | Counters, Sample | Counters]:
@@ -248,11 +258,4 @@ class End:
 
     @property
     def achieved(self) -> Rates:
-        """Mean rates. Intervals between packets are counted, so 3 packets in 2 s of pace are 1 pps."""
-        sample = self.sample
-        span = sample.last_ns - sample.first_ns
-        if sample.tx_packets > 1 and span > 0:
-            mean = sample.tx_bytes / sample.tx_packets
-            packets = sample.tx_packets - 1
-            return rates(packets, round(packets * mean), span)
-        return rates(sample.tx_packets, sample.tx_bytes, self.duration_ns)
+        return mean_rates(self.sample, self.sample.time_ns - self.start_ns)

@@ -20,6 +20,7 @@ LAYER1_OVERHEAD = 24
 
 NS = 10**9
 MAX_COUNT = 2**63 - 1
+MAX_DIGITS = 60
 
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9](?:_?[0-9])*(?:\.[0-9]+)?)(.*)", re.S)
 _TIME = {
@@ -41,6 +42,8 @@ def _number(text: str, what: str, forms: str) -> tuple[Fraction, str]:
     if match is None:
         raise UnitError(f"{what} {text!r} does not begin with a number; write {forms}")
     digits = match[1].replace("_", "")
+    if len(digits) > MAX_DIGITS:
+        raise UnitError(f"{what} of {len(digits)} digits is too long")
     if digits[:2] in ("0x", "0X"):
         return Fraction(int(digits, 16)), match[2].strip()
     if len(digits) > 1 and digits[0] == "0" and "." not in digits:

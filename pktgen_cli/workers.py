@@ -15,12 +15,13 @@ import select
 import signal
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from pktgen_cli import _fastpath
 from pktgen_cli.device import Link
-from pktgen_cli.errors import CannotError, DeviceError, PktgenError, WorkerError
+from pktgen_cli.errors import CannotError, DeviceError, Interrupted, PktgenError, WorkerError
 from pktgen_cli.packing import Packed
 from pktgen_cli.program import ORDER_PACKET, Program, field_key
 from pktgen_cli.schedule import Schedule, pack_worker
@@ -120,6 +121,23 @@ def drop_privileges(user: int | None, group: int | None) -> None:
         os.setresuid(user, user, user)
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
+
+
+def _raise_priority() -> None:
+    highest = os.sched_get_priority_max(os.SCHED_FIFO)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(highest))
+    except OSError as error:
+        text = f"-H: {error.strerror}: real-time priority needs the capability CAP_SYS_NICE"
+        raise OSError(errno.EACCES, text) from None
+
+
 class Workers:
     """The processes of one run. Use as a context: whatever happens, none is left behind."""
 
@@ -147,11 +165,12 @@ class Workers:
         for descriptor in (self._errors_in, self._errors_out, self._wake_in, self._wake_out):
             os.close(descriptor)
 
-    def start(self) -> None:
+    def start(self, caught: Sequence[int]) -> None:
         """Fork all workers and wait until each has opened its output.
 
         Raises the first worker's error: CannotError where privilege or kernel are missing,
-        DeviceError where the link is.
+        DeviceError where the link is; Interrupted when a signal number appears in `caught`
+        (opening a FIFO waits for its reader).
         """
         parent = os.getpid()
         for worker in self.workers:
@@ -161,6 +180,9 @@ class Workers:
         while any(self.memory.counters(w.row).state == State.STARTING for w in self.workers):
             self.wait(0.0005)
             dead = [w for w in self.workers if not w.alive]
+            if caught:
+                self.kill()
+                raise Interrupted(caught[0])
             if dead:
                 self.kill()
                 raise self._worker_error(dead[0])
@@ -186,7 +208,7 @@ class Workers:
     def _ended(self, worker: Worker, status: int) -> None:
         worker.alive = False
         if os.WIFSIGNALED(status):
-            worker.killed_by = signal.Signals(os.WTERMSIG(status)).name
+            worker.killed_by = _signal_name(os.WTERMSIG(status))
         elif self.memory.counters(worker.row).state != State.ENDED:
             worker.killed_by = "an error"
 
@@ -208,6 +230,13 @@ class Workers:
 
     def stop(self) -> None:
         self.memory.stop()
+
+    def interrupt(self) -> None:
+        """SIGTERM to those that still run: gets a worker out of a write that blocks."""
+        for worker in self.workers:
+            if worker.alive and worker.pid:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(worker.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """End every worker at once and reap it."""
@@ -233,8 +262,7 @@ class Workers:
             _fastpath.prepare_worker(parent)
             os.sched_setaffinity(0, {worker.cpu})
             if self.plan.high_priority:
-                os.setpriority(os.PRIO_PROCESS, 0, -20)
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO)))
+                _raise_priority()
             plan = self.plan
             program = _fastpath.Program(
                 plan.packed, random_order=plan.program.random_order,
@@ -279,13 +307,15 @@ class Workers:
         where = f" on {error['where']}" if error["where"] else ""
         text = f"{error['text']}{where}"
         number = error["errno"]
-        if number in (errno.EPERM, errno.EACCES) and self.plan.link is not None:
+        if number in (errno.EPERM, errno.EACCES) and self.plan.link is not None and error["where"]:
             return CannotError(
                 f"{text}: packet sockets need the capability CAP_NET_RAW", "run as root, or in a namespace of your own:"
                 " unshare -rn", "without privileges: -o FILE.pcap",
             )  # fmt: skip
         if number in (errno.ENODEV, errno.ENXIO):
             return DeviceError(f"{text}: the link went away")
+        if self.plan.one_writer and number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            return PktgenError(text)
         if self.plan.one_writer:
             return DeviceError(text)
         if number:

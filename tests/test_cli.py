@@ -61,6 +61,16 @@ def test_description_from_words_file_and_stdin(tmp_path: Path) -> None:
         assert "07 07" in show(*arguments, stdin=stdin), arguments
 
 
+def test_long_descriptions_and_pipes(tmp_path: Path) -> None:
+    for count in (100, 2000):
+        assert "00 00" in show("{ " + "0, " * count + "}")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen([*PKTGEN, "show", "--hex", str(fifo)], stdout=subprocess.PIPE) as child:
+        fifo.write_text("{ 7, 7 }")
+        assert b"07 07" in child.communicate(timeout=10)[0]
+
+
 def test_a_file_whose_name_has_braces_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("{ 1 }").write_text("{ 9 }")
@@ -148,6 +158,13 @@ def test_show_index_follows_selectors() -> None:
         (("--duration", "0"), "end before it starts"),
         (("--interval", "0"), "at least 1ms"),
         (("-u", "no-such-user"), "there is no user"),
+        (("-u", "4294967295"), "no user or group number"),
+        (("-u", "99999999999"), "no user or group number"),
+        (("-g", "²"), "there is no group"),
+        (("-n", "9" * 5000), "too long"),
+        (("-t", "9" * 5000), "too long"),
+        (("-P", "9" * 5000), "a number of workers"),
+        (("-E", "9" * 5000), "the seed is 0"),
         (("-p",), "the preprocessor is not there yet"),
         (("-D", "X=1"), "the preprocessor is not there yet"),
         (("-s", "127.0.0.1"), "smoke test is not there yet"),
@@ -308,6 +325,33 @@ def test_the_later_of_gap_and_rate_wins() -> None:
     for arguments in (("-t", "0"), ("-b", "0"), ("-b", "0pps")):
         run = pktgen("send", "--backend", "null", "-n", "3", "--json", *arguments, "{ 1 }")
         assert json.loads(run.stdout)["start"]["requested"]["pps"] is None
+
+
+def test_whichever_end_comes_first() -> None:
+    began = time.monotonic()
+    run = pktgen("send", "--backend", "null", "-n", "5", "-t", "1ms", "--duration", "3s", "--json", "{ 1 }")
+    assert json.loads(run.stdout)["end"]["tx_packets"] == 5
+    assert time.monotonic() - began < 1.5
+    run = pktgen("send", "--backend", "null", "-n", "1G", "-t", "100ms", "--duration", "0.35s", "--json", "{ 1 }")
+    assert json.loads(run.stdout)["end"]["tx_packets"] == 4
+    assert run.returncode == 0
+
+
+def test_a_rate_in_bits_counts_what_is_sent(tmp_path: Path) -> None:
+    description = "{ fill(0,60) } cpu(5): { fill(0,1460) }"
+    run = pktgen("send", "--backend", "null", "-P", "1", "-n", "3", "-b", "48kbit", "--json", description)
+    assert json.loads(run.stdout)["start"]["requested"]["pps"] == pytest.approx(100)
+
+
+def test_closed_streams() -> None:
+    command = [*PKTGEN, "send", "--backend", "null", "-n", "10", "{ 1 }"]
+    for descriptor in (1, 2):
+        run = subprocess.run(
+            command, capture_output=True, check=False, preexec_fn=lambda closed=descriptor: os.close(closed)
+        )
+        assert run.returncode == 0, run
+        assert b"Traceback" not in run.stderr
+        assert descriptor == 1 or b"10 packets outgoing" in run.stdout
 
 
 def test_slow_rates_and_no_gap_after_the_last() -> None:

@@ -384,3 +384,15 @@ def test_only_frames_that_are_too_long_are_given_up(lab: Lab, backend: str) -> N
     slots = [slot_of[frame] for frame in capture.frames(result["tx_packets"])]
     assert sorted(slots) == sorted(slot_of.values())
     assert in_order(slots)
+
+
+def test_duration_ends_on_time_after_a_pause(lab: Lab) -> None:
+    """The pause moves slots beyond the duration: they are not sent, and nothing is waited for."""
+    run = Run(lab, "mmsg", "-P", "1", "-t", "1s", "--duration", "3s")
+    down(lab, "peer")
+    assert wait_until(lambda: time.monotonic() - run.began > 2.2)
+    up(lab, "peer")
+    run.finish()
+    assert run.code == 0
+    assert 2.9 < time.monotonic() - run.began < 3.9
+    assert run.end()["tx_packets"] <= 2

@@ -415,3 +415,76 @@ def test_a_terminal_that_goes_away_does_not_take_the_totals(tmp_path: Path) -> N
     child.send_signal(signal.SIGHUP)
     assert child.wait(timeout=5) == 0
     assert "packets outgoing" in out.read_text()
+
+
+def test_opening_can_be_interrupted(tmp_path: Path) -> None:
+    """A FIFO without a reader: the worker waits in open(2)."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        command = [*PKTGEN, "send", "-o", f"pcap:{fifo}", "-n", "5", TEST_FRAME]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert wait_until(lambda pid=child.pid: Path(f"/proc/{pid}/task/{pid}/children").read_text().strip() != "")
+        time.sleep(0.1)
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=3)
+        assert child.returncode == code
+        assert b"interrupted before the start" in errors
+
+
+def test_a_reader_that_does_not_read_does_not_hold_up_an_interrupt(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    command = [*PKTGEN, "send", "-o", f"pcap:{fifo}", "-n", "1G", TEST_FRAME]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert wait_until(lambda: bool(select.select([reader], [], [], 0)[0]))
+    time.sleep(0.3)
+    began = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=5)
+    os.close(reader)
+    assert time.monotonic() - began < 1
+    assert child.returncode == 130
+    assert b"packets outgoing" in out
+
+
+def test_two_sigterms(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [*PKTGEN, "send", "--backend", "null", "-n", MANY, "-b", "100pps", TEST_FRAME],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stderr is not None
+    child.stderr.readline()
+    child.send_signal(signal.SIGTERM)
+    child.send_signal(signal.SIGTERM)
+    out, _ = child.communicate(timeout=5)
+    assert child.returncode == 143
+    assert b"packets outgoing" in out
+
+
+def test_a_worker_killed_by_a_real_time_signal_is_named() -> None:
+    child = subprocess.Popen(
+        [*PKTGEN, "send", "--backend", "null", "-b", "1kpps", "--json", TEST_FRAME],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stderr is not None
+    child.stderr.readline()
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+    os.kill(int(children[0]), 35)
+    out, errors = child.communicate(timeout=5)
+    assert child.returncode == 1
+    assert "was killed by" in errors
+    assert json.loads(out)["end"]["exit_code"] == 1
+
+
+@pytest.mark.root
+def test_demo_removes_its_namespaces_on_sigterm() -> None:
+    child = subprocess.Popen([*PKTGEN, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    assert "namespace" in child.stderr.readline()
+    assert wait_until(lambda: any(f"-{child.pid}-" in name for name in os.listdir("/run/netns")))
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=10)
+    assert child.returncode == 143
+    assert not any(f"-{child.pid}-" in name for name in os.listdir("/run/netns"))

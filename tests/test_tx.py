@@ -28,7 +28,8 @@ from pktgen_cli.compiler import compile_source
 from pktgen_cli.diagnostics import Source
 from pktgen_cli.lab import Lab, enter
 from pktgen_cli.packing import pack
-from pktgen_cli.schedule import make_schedule, pack_worker, pick, worker_slots
+from pktgen_cli.program import MASK64, ORDER_PACKET, Op, OpCode, Packet, Program, field_key
+from pktgen_cli.schedule import GROUP_RECORD, locate, make_schedule, pack_worker, pick, worker_slots
 from pktgen_cli.stats import COUNTERS_WORDS, Reason
 from pktgen_cli.units import parse_rate
 
@@ -124,14 +125,113 @@ def test_equal_captures_from_every_backend(lab: Lab, backend: str, tmp_path: Pat
             assert frames == wanted[0]
 
 
-def test_groups_go_the_same_way_into_a_file(tmp_path: Path) -> None:
-    """A file has one writer, yet each worker's frames stand in its order."""
-    text = "cpu(0): { 1 } { 2, dinc(0,99) } cpu(1): { 3 } { 4 }"
+def test_a_file_holds_slots_in_ascending_order(tmp_path: Path) -> None:
+    """With several groups too: frame K of the file is slot K, due at K periods (semantics section 4)."""
+    text = "cpu(0): { 1, dinc(0,99) } cpu(1): { 2, drnd(1) } { 3 }"
+    program = compile_source(Source("t", text.encode()), seed=7).program
+    plan = make_schedule(program, workers=2, count=17)
+    found = [locate(plan, slot) for slot in range(17)]
+    wanted = [reference.frame(program, *pick(program, *at)) for at in found if at is not None]
     path = tmp_path / "x.pcap"
-    assert pktgen("send", "-o", str(path), "-n", "17", "-P", "2", "-E", "7", text).returncode == 0
-    found = [frame for _, frame in read_pcap(path)[1]]
-    wanted = expected(text, 17, workers=2)
-    assert Counter(found) == Counter(f for own in wanted for f in own)
+    for pace, period in ((("-t", "1ms"), 10**6), ((), 1)):
+        assert pktgen("send", "-o", str(path), "-n", "17", "-P", "2", "-E", "7", *pace, text).returncode == 0
+        records = read_pcap(path)[1]
+        assert [frame for _, frame in records] == wanted
+        assert [t for t, _ in records] == [slot * period for slot in range(17)]
+
+
+def test_groups_of_an_endless_file_take_turns(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    text = "cpu(0): { 1 } { 2 }"
+    run = pktgen("send", "-o", str(path), "--duration", "6ms", "-b", "1kpps", "-P", "2", "-E", "7", text)
+    assert run.returncode == 0
+    found = [(t // 10**6, frame[0]) for t, frame in read_pcap(path)[1]]
+    assert found == [(0, 1), (1, 2), (2, 1), (3, 2), (4, 1), (5, 2)]
+
+
+@pytest.mark.parametrize("backend", ["mmsg"])
+def test_groups_are_paced_evenly(lab: Lab, backend: str) -> None:
+    """Two groups at 100 pps together: packets leave one by one, in turn."""
+    capture = Capture(lab)
+    text = f"cpu(0): {{ fill(1,60) }} {TEST_FRAME}"
+    run = send(lab, "-n", "40", "-b", "100pps", "-P", "1", "--backend", backend, "--json", text)
+    assert run.json["end"]["achieved_pps"] == pytest.approx(100, rel=0.05)
+    assert len(capture.frames(40)) == 40
+
+
+def random_programs(count: int) -> list[tuple[Program, int]]:
+    """Programs with selectors, weights and random order, and a number of workers."""
+    dice = random.Random(3)
+    found = []
+    for _ in range(count):
+        packets = []
+        for i in range(dice.randint(1, 5)):
+            first, last = sorted((dice.randint(0, 3), dice.randint(0, 3)))
+            ops = (Op(OpCode.COUNTER, 1, 8, 0, MASK64, 1), Op(OpCode.BYTES, 9, dice.randint(1, 7)))
+            workers = None if dice.random() < 0.5 else (first, last)
+            template = bytes([i]) + bytes(dice.randint(16, 40))
+            packets.append(Packet(template, ops, (), workers, dice.choice([1, 1, 2, 5])))
+        found.append((Program(tuple(packets), dice.getrandbits(64), dice.random() < 0.4), dice.randint(1, 4)))
+    return found
+
+
+@pytest.mark.parametrize("count", [150, 2**62])
+def test_the_send_loop_walks_the_schedule(tmp_path: Path, count: int) -> None:
+    """What `transmit` sends for each worker is what `schedule.pick` and the reference say, far along the run too."""
+    for program, workers in random_programs(60):
+        plan = make_schedule(program, workers=workers, count=count)
+        for worker in range(workers):
+            groups, turns = pack_worker(program, plan, worker, None)
+            mine = [group for group in plan.groups if worker in group.workers]
+            moved, wanted, following = b"", [], []
+            for i, group in enumerate(mine):
+                fields = list(GROUP_RECORD.unpack_from(groups, i * GROUP_RECORD.size))
+                fields[1] += max(0, (group.count - fields[1]) // fields[3] - 20) * fields[3] if count > 150 else 0
+                following.append(fields[1])
+                moved += GROUP_RECORD.pack(*fields)
+            while any(slot < (group.count or 0) for group, slot in zip(mine, following)):
+                for i, group in enumerate(mine):
+                    if following[i] < (group.count or 0):
+                        wanted.append(reference.frame(program, *pick(program, group, following[i])))
+                        following[i] += len(group.workers)
+            path = tmp_path / "x.pcap"
+            tx = _fastpath.TxPcap(path, max_length=program.max_length)
+            memory = mmap.mmap(-1, 2 * COUNTERS_WORDS * 8)
+            memory[:8] = struct.pack("=Q", 1)
+            key = field_key(program.seed, ORDER_PACKET, 0)
+            fast = _fastpath.Program(pack(program), random_order=program.random_order, order_key=key)
+            assert _fastpath.transmit(fast, tx, moved, turns, memory, 0) == Reason.SENT
+            tx.close()
+            assert [frame for _, frame in read_pcap(path)[1]] == wanted
+
+
+def test_a_socket_can_be_used_for_another_program(tmp_path: Path) -> None:
+    tx = _fastpath.TxPcap(tmp_path / "x.pcap", max_length=20)
+    for text in ('{ "aaaa", drnd(1) }', '{ "bbbb", drnd(1) }'):
+        program = compile_source(Source("t", text.encode()), seed=7).program
+        memory = mmap.mmap(-1, 2 * COUNTERS_WORDS * 8)
+        memory[:8] = struct.pack("=Q", 1)
+        groups, turns = pack_worker(program, make_schedule(program, workers=1, count=2), 0, None)
+        _fastpath.transmit(_fastpath.Program(pack(program)), tx, groups, turns, memory, 0)
+    tx.close()
+    assert [frame[:4] for _, frame in read_pcap(tmp_path / "x.pcap")[1]] == [b"aaaa", b"aaaa", b"bbbb", b"bbbb"]
+
+
+def test_damaged_schedules_are_refused(tmp_path: Path) -> None:
+    program = compile_source(Source("t", b"{ 1 }"), seed=7).program
+    fast = _fastpath.Program(pack(program))
+    tx = _fastpath.TxNull(max_length=20)
+    groups, turns = pack_worker(program, make_schedule(program, workers=1, count=2), 0, None)
+    memory = mmap.mmap(-1, 2 * COUNTERS_WORDS * 8)
+    for field, value in ((3, 0), (5, 0), (8, 2**32 - 1), (9, 0), (9, 2)):
+        fields = list(GROUP_RECORD.unpack(groups))
+        fields[field] = value
+        with pytest.raises(ValueError, match="damaged"):
+            _fastpath.transmit(fast, tx, GROUP_RECORD.pack(*fields), turns, memory, 0)
+    with pytest.raises(ValueError, match="damaged"):
+        _fastpath.transmit(fast, tx, groups, struct.pack("=III", 1, 0, 1), memory, 0)
+    with pytest.raises(ValueError, match="too small"):
+        _fastpath.transmit(fast, tx, groups, turns, memory, 1)
 
 
 @pytest.mark.parametrize("backend", ON_LINKS)

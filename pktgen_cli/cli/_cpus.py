@@ -44,6 +44,6 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
 
 
 def _number(text: str, whole: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UsageError(f"-P {whole}: write a number of workers, or a list of CPUs such as 0-3,8")
     return int(text)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pktgen_cli.diagnostics import Source
 from pktgen_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from pktgen_cli.program import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,16 +46,20 @@ def read_source(infile: str | None, words: tuple[str, ...]) -> Source:
     """The description that the user means. Raises UsageError when there is none."""
     if words:
         text = " ".join(words)
-        if Path(text).is_file():
+        if infile is not None:
+            click.echo(f"pktgen: warning: the description in the arguments is used, not -i {infile}", err=True)
+        if text == "-":
+            return read_source("-", ())
+        if os.path.isfile(text) or ("{" not in text and os.path.exists(text)):  # never raise, however long the text
             return _read_file(text)
         if "{" in text:
             return Source("<argument>", os.fsencode(text))
         hints = ["a description is written { 0xff, 1, ... }"]
-        if "(" in text:
+        if "(" in text or re.fullmatch(r"[{}0-9a-fA-FxX,;\s]+", text):
             hints = [f"are braces missing? Write '{{ {text} }}'"]
         raise UsageError(f"no file named {text!r}", *hints)
-    if infile is None:
-        raise UsageError("no description", "give a file with -i FILE, or a packet such as '{ fill(0xff, 60) }'")
+    if not infile:
+        raise UsageError("no description", "give a file, - for stdin, or a packet such as '{ fill(0xff, 60) }'")
     if infile == "-":
         if sys.stdin is None or sys.stdin.closed:
             raise UsageError("-i -: standard input is closed")
@@ -84,9 +92,23 @@ def parse_seed(text: str | None) -> int:
     if text is None:
         return int.from_bytes(os.urandom(8), "little") >> 1
     try:
-        seed = int(text, 0)
+        seed = int(text[:100], 0)
     except ValueError:
         raise UsageError(f"-E {text}: the seed is a number, 0 to 2^64-1") from None
     if not 0 <= seed < 2**64:
         raise UsageError(f"-E {text}: the seed is 0 to 2^64-1")
     return seed
+
+
+def warn_dropped(program: Program, dropped: tuple[int, ...], workers: int, strict: bool) -> None:
+    """Say which packets no worker sends, and when there is none at all."""
+    for number in dropped[:10]:
+        first, last = program.packets[number].workers or (0, 0)
+        text = f"packet {number} is for workers {first}-{last}, but there are {workers}, from 0: it is not sent"
+        if strict:
+            raise UsageError(text)
+        click.echo(f"pktgen: warning: {text}", err=True)
+    if not program.packets:
+        if strict:
+            raise UsageError("the description holds no packet")
+        click.echo("pktgen: warning: the description holds no packet: nothing is sent", err=True)

@@ -13,7 +13,7 @@ import click
 
 from pktgen_cli import device
 from pktgen_cli.cli._cpus import parse_cpus
-from pktgen_cli.cli._description import parse_seed, read_source, refuse_preprocessor
+from pktgen_cli.cli._description import parse_seed, read_source, refuse_preprocessor, warn_dropped
 from pktgen_cli.compiler import compile_source
 from pktgen_cli.device import Link
 from pktgen_cli.errors import CannotError, UsageError
@@ -22,7 +22,7 @@ from pktgen_cli.program import Program, listing
 from pktgen_cli.report import Report
 from pktgen_cli.report.jsonl import JsonReport
 from pktgen_cli.report.text import PlainReport, Summary
-from pktgen_cli.schedule import make_schedule
+from pktgen_cli.schedule import Schedule, make_schedule
 from pktgen_cli.send import Run
 from pktgen_cli.stats import Requested
 from pktgen_cli.units import Rate, UnitError, parse_count, parse_rate, parse_size, parse_time
@@ -54,7 +54,9 @@ def run_send(options: dict[str, Any]) -> int:
     if link is not None and not options["no_size_check"]:
         device.check_sizes(program, link)
     schedule = make_schedule(program, workers=len(cpus), count=count)
-    _warn_dropped(program, schedule.dropped, len(cpus), options["strict"])
+    warn_dropped(program, schedule.dropped, len(cpus), options["strict"])
+    if len(set(cpus)) < len(cpus) and (count is None or count > len(set(cpus))):
+        click.echo(f"pktgen: warning: {len(cpus)} workers share {len(set(cpus))} CPUs", err=True)
     slots, slot_size = _ring(options, program)
     plan = SendPlan(
         program=program,
@@ -66,7 +68,7 @@ def run_send(options: dict[str, Any]) -> int:
         cpus=cpus,
         count=count,
         duration_ns=None if duration is None else max(1, round(duration)),
-        period=_period(rate, program, link),
+        period=_period(rate, program, schedule, link),
         bypass=not options["qdisc_path"],
         ring_slots=slots,
         ring_slot_size=slot_size,
@@ -121,12 +123,14 @@ def _pace(options: dict[str, Any]) -> Rate | None:
     return None
 
 
-def _period(rate: Rate | None, program: Program, link: Link | None) -> Fraction | None:
-    """Nanoseconds between slots; a rate in bits counts the mean frame of one round."""
-    if rate is None or not program.packets:
+def _period(rate: Rate | None, program: Program, schedule: Schedule, link: Link | None) -> Fraction | None:
+    """Nanoseconds between slots; a rate in bits counts the mean frame of what is sent."""
+    if rate is None or not schedule.groups:
         return None
-    lengths = sum(Fraction(p.min_length + p.max_length) * p.weight for p in program.packets)
-    mean = Fraction(lengths, 2) / sum(p.weight for p in program.packets)
+    mean = Fraction(0)
+    for group in schedule.groups:
+        packets = [program.packets[packet] for packet, _ in group.turns]
+        mean += group.share * Fraction(sum(p.min_length + p.max_length for p in packets), 2 * len(packets))
     speed = device.link_speed(link.name) if link is not None and rate.kind == "share" else None
     if rate.kind != "packets" and mean == 0:
         raise UsageError(f"-b {rate.text}: a rate in bits needs packets that are not empty")
@@ -163,19 +167,6 @@ def _output(name: str | None, backend: str | None) -> tuple[str, str, Link | Non
     return backend or "mmsg", link.name, None if backend == "null" else link
 
 
-def _warn_dropped(program: Program, dropped: tuple[int, ...], workers: int, strict: bool) -> None:
-    for number in dropped[:10]:
-        first, last = program.packets[number].workers or (0, 0)
-        text = f"packet {number} is for workers {first}-{last}, but there are {workers}, from 0: it is not sent"
-        if strict:
-            raise UsageError(text)
-        click.echo(f"pktgen: warning: {text}", err=True)
-    if not program.packets:
-        if strict:
-            raise UsageError("the description holds no packet")
-        click.echo("pktgen: warning: the description holds no packet: nothing is sent", err=True)
-
-
 def _ring(options: dict[str, Any], program: Program) -> tuple[int, int]:
     """(slots, least slot size) from -S and -J; trafgen counts the ring in bytes."""
     least = JUMBO_SLOT if options["jumbo_support"] else 0
@@ -194,7 +185,9 @@ def _identity(option: str, text: str | None) -> int | None:
     """A user or group by name or number."""
     if text is None:
         return None
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
+        if len(text) > 10 or int(text) >= 2**32 - 1:  # 2^32-1 would mean "stay"
+            raise UsageError(f"{option}: {text[:20]} is no user or group number, 0 to {2**32 - 2}")
         return int(text)
     import grp
     import pwd

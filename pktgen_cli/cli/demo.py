@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import click
+
+from pktgen_cli.errors import EXIT_SIGTERM, UsageError
 
 SECONDS = 3
 RATE = "100kpps"
@@ -30,6 +33,10 @@ def command(file: str | None) -> int:
     from pktgen_cli.errors import EXIT_CHECK
     from pktgen_cli.lab import RX_LINK, TX_LINK, Lab
 
+    if file is not None and not os.path.isfile(file):
+        raise UsageError(f"{file}: there is no such file")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
     with Lab() as lab:
         click.echo(f"{TX_LINK} in namespace {lab.tx} -- veth -- {RX_LINK} in namespace {lab.rx}", err=True)
         arguments = [*_send(file), "-o", TX_LINK, "-b", RATE, "-n", str(100_000 * SECONDS)]
@@ -43,6 +50,11 @@ def command(file: str | None) -> int:
     verdict = "all of them arrived" if arrived == wanted else f"differs by {arrived - wanted:+,}"
     click.echo(f"{RX_LINK} received {arrived:,} packets: {verdict}")
     return 0 if arrived == wanted else EXIT_CHECK
+
+
+def _leave(number: int, frame: object) -> None:
+    """End by way of the lab's removal."""
+    sys.exit(EXIT_SIGTERM)
 
 
 def _send(file: str | None) -> list[str]:

@@ -53,6 +53,8 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; always leaves by SystemExit."""
+    if sys.stderr is None:  # closed by the caller
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
         result = group.main(arguments, prog_name="pktgen", standalone_mode=False)
         code = result if isinstance(result, int) else EXIT_DONE
@@ -67,8 +69,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_SIGINT
     except OSError as error:  # the result cannot be written
-        if not isinstance(error, BrokenPipeError):
-            click.echo(f"pktgen: error: {error.strerror}", err=True)
+        reason = "its reader is gone" if isinstance(error, BrokenPipeError) else error.strerror
+        where = error.filename or "standard output"
+        click.echo(f"pktgen: error: {where}: {reason}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = EXIT_FAILED
     sys.exit(code)

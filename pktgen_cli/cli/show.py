@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pktgen_cli.cli._description import description_options, parse_seed, read_source, refuse_preprocessor
+from pktgen_cli.cli._description import (
+    description_options,
+    parse_seed,
+    read_source,
+    refuse_preprocessor,
+    warn_dropped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,13 +58,14 @@ def command(
     compiled = compile_source(read_source(infile, words), seed=chosen, strict=strict, random_order=rand)
     sys.stderr.write(compiled.diagnostics.render())
     program = compiled.program
+    schedule = make_schedule(program, workers=len(parse_cpus(cpus)), count=_count(num))
+    warn_dropped(program, schedule.dropped, schedule.workers, strict)
     if packet is not None:
         number = _whole(packet, "--packet")
         if number >= len(program.packets):
             raise UsageError(f"--packet {number}: the description has {len(program.packets)} packets, from 0")
         frames = [(f"packet {number}", number, _whole(index or "0", "--index"))]
     elif index is not None:
-        schedule = make_schedule(program, workers=len(parse_cpus(cpus)), count=_count(num))
         slot = _whole(index, "--index")
         found = locate(schedule, slot)
         if found is None:
@@ -67,7 +74,10 @@ def command(
         frames = [(f"slot {slot}: packet {number}", number, m)]
     else:
         frames = [(f"packet {number}", number, 0) for number in range(min(len(program.packets), MAX_LISTED))]
-    click.echo("\n".join(_lines(program, frames, only_program, only_hex)))
+    both = only_program == only_hex
+    lines = list(_lines(program, frames, both or only_hex, both or only_program))
+    if lines:
+        click.echo("\n".join(lines))
     if len(program.packets) > len(frames) == MAX_LISTED:
         click.echo(f"... and {len(program.packets) - MAX_LISTED} more packets", err=True)
     if rand and index is not None and packet is None:
@@ -77,17 +87,17 @@ def command(
 
 
 def _lines(
-    program: Program, frames: list[tuple[str, int, int]], only_program: bool, only_hex: bool
+    program: Program, frames: list[tuple[str, int, int]], with_hex: bool, with_program: bool
 ) -> Iterator[str]:
     from pktgen_cli import reference
     from pktgen_cli.program import listing
 
     for label, number, occurrence in frames:
         data = reference.frame(program, number, occurrence)
-        if not only_program:
+        if with_hex:
             yield f"{label}, occurrence {occurrence}, {len(data)} bytes"
             yield from hex_lines(data)
-        if not only_hex:
+        if with_program:
             yield from listing(program, range(number, number + 1))
 
 

@@ -1,5 +1,5 @@
-# Which slot a worker sends next, and when it is due: floor(slot * num / den) nanoseconds
-# after the start. Worker strides are added as whole part and remainder, so there is no
+# Which slot a worker sends next, and when it is due: phase + floor((origin + slot) * num / den)
+# nanoseconds after the start. Worker strides are added as whole part and remainder, so there is no
 # division a packet, no drift, and the result equals the closed form at every slot.
 
 ctypedef struct turn_t:
@@ -14,6 +14,8 @@ ctypedef struct group_record_t:
     uint64_t stride
     uint64_t num
     uint64_t den
+    uint64_t origin
+    uint64_t phase
     uint32_t first_turn
     uint32_t turns
 
@@ -41,7 +43,7 @@ cdef void group_start(group_t* group, const group_record_t* record, turn_t* turn
     group.end = record.end
     group.stride = record.stride
     group.den = record.den
-    group.due = muldiv64(record.first, record.num, record.den, &group.rest)
+    group.due = record.phase + muldiv64(record.origin + record.first, record.num, record.den, &group.rest)
     group.due_step = muldiv64(record.stride, record.num, record.den, &group.rest_step)
     group.turns = record.turns
     group.turn = turns + record.first_turn
@@ -73,6 +75,7 @@ def pace_walk(uint64_t num, uint64_t den, uint64_t first, uint64_t stride, uint3
     cdef turn_t turn = [0, 0, 1]
     record.base, record.first, record.end, record.stride = 0, first, <uint64_t>-1, stride
     record.num, record.den, record.first_turn, record.turns = num, den, 0, 1
+    record.origin, record.phase = 0, 0
     group_start(&group, &record, &turn)
     found = []
     for _ in range(count):

@@ -217,11 +217,13 @@ cdef class Program:
         for i in range(self.packets):
             p = &self.packet[i]
             self.max_length = max(self.max_length, p.length)
-            if p.length > MAX_FRAME or p.min_length > p.length or p.data + p.length > self.data_size:
+            if p.length > MAX_FRAME or p.min_length > p.length:
                 return False
-            if p.first_op + p.ops > ops or p.first_checksum + p.checksums > checksums:
+            if p.data > self.data_size or p.length > self.data_size - p.data:
                 return False
-            for j in range(p.first_op, p.first_op + p.ops):
+            if <uint64_t>p.first_op + p.ops > ops or <uint64_t>p.first_checksum + p.checksums > checksums:
+                return False
+            for j in range(p.first_op, <uint64_t>p.first_op + p.ops):
                 op = &self.op[j]
                 if not inside(op.offset, op.width, p.min_length):
                     return False
@@ -233,13 +235,15 @@ cdef class Program:
                     return False
                 if (op.code == OP_TABLE or op.code == OP_CHOICE) and op.entries == 0:
                     return False
-                if op.first_entry + <uint64_t>op.entries > entries or (op.width == 0 and j != p.first_op):
+                if <uint64_t>op.first_entry + op.entries > entries or (op.width == 0 and j != p.first_op):
                     return False
-            for j in range(p.first_checksum, p.first_checksum + p.checksums):
+            for j in range(p.first_checksum, <uint64_t>p.first_checksum + p.checksums):
                 c = &self.checksum[j]
-                if c.offset < 0 or not inside(c.offset, 2, p.min_length) or c.first_term + c.terms > terms:
+                if c.offset < 0 or not inside(c.offset, 2, p.min_length):
                     return False
-                for k in range(c.first_term, c.first_term + c.terms):
+                if <uint64_t>c.first_term + c.terms > terms:
+                    return False
+                for k in range(c.first_term, <uint64_t>c.first_term + c.terms):
                     if not inside(self.term[k].offset, self.term[k].width, p.min_length):
                         return False
         return True

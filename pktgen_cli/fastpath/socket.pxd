@@ -70,6 +70,7 @@ cdef extern from "<signal.h>" nogil:
     const int SIGKILL
     const int SIGTERM
     ctypedef void (*handler_t)(int) noexcept nogil
+    int siginterrupt(int number, int flag)
     handler_t handle_signal "signal" (int number, handler_t handler)
 
 cdef extern from "<sys/prctl.h>" nogil:

@@ -13,6 +13,7 @@
 
 cdef enum:
     BATCH = 64
+    BATCH_BYTES = 1 << 23   # huge frames go in smaller batches
 
 cdef class TxSocket:
     """A way out for frames. Open on construction; `close` may be called again.
@@ -28,6 +29,7 @@ cdef class TxSocket:
     cdef uint32_t holds[BATCH]     # packet whose template stands in frame memory i; -1: none
     cdef uint8_t* memory
     cdef size_t frame_size
+    cdef uint32_t batch            # frames that are built before they are handed over
     cdef bint by_reference
     cdef bint is_link              # errors may be those of a link, and pass
     cdef uint32_t queued
@@ -43,17 +45,15 @@ cdef class TxSocket:
 
     cdef void make_frames(self, uint32_t max_length) except *:
         """Frame memory of this process; each frame starts on a cache line."""
+        cdef uint32_t i
         self.max_length = max_length
         self.frame_size = (max_length + 63) // 64 * 64 + 64
-        self.memory = <uint8_t*>aligned_alloc(64, self.frame_size * BATCH)
+        self.batch = max(1, min(BATCH, BATCH_BYTES // self.frame_size))
+        self.memory = <uint8_t*>aligned_alloc(64, self.frame_size * self.batch)
         if self.memory == NULL:
             raise MemoryError
-        memset(self.memory, 0, self.frame_size * BATCH)
-        self.own_frames()
-
-    cdef void own_frames(self) noexcept nogil:
-        cdef uint32_t i
-        for i in range(BATCH):
+        memset(self.memory, 0, self.frame_size * self.batch)
+        for i in range(self.batch):
             self.frame[i] = self.memory + i * self.frame_size
 
     def __dealloc__(self):
@@ -62,7 +62,7 @@ cdef class TxSocket:
         free(self.memory)
 
     cdef uint32_t room(self) noexcept nogil:
-        return BATCH if self.queued == 0 else 0
+        return self.batch if self.queued == 0 else 0
 
     cdef int submit(self, uint32_t count) noexcept nogil:
         return 0

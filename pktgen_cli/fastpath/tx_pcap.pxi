@@ -83,10 +83,13 @@ cdef class TxPcap(TxSocket):
         cdef pcap_record_t record
         while done < self.used:
             written = write_fd(self.fd, self.buffer + done, self.used - done)
-            if written < 0 and errno != EINTR:
+            if written < 0 and (errno != EINTR or terminated):
                 failed = -errno
                 break
             done += max(written, 0)
+            if terminated and done < self.used:  # a pipe whose reader does not read
+                failed = -EINTR
+                break
         if self.buffered == 0:
             whole = done
         while packets < self.buffered:

@@ -52,9 +52,12 @@ def _apply(operator: str, left: int, right: int) -> int:
 
 
 def evaluate(expression: Expression, diagnostics: Diagnostics) -> int:
-    """The signed 64-bit value; an impossible operation is reported and counts as 0."""
+    """The value: of a plain number as it stands, up to 2^64 - 1, of anything computed signed.
+
+    An impossible operation is reported and counts as 0.
+    """
     if isinstance(expression, Number):
-        return signed(expression.value)
+        return expression.value
     if isinstance(expression, Negated):
         return signed(-evaluate(expression.operand, diagnostics))
     if isinstance(expression, Parens):
@@ -63,7 +66,7 @@ def evaluate(expression: Expression, diagnostics: Diagnostics) -> int:
 
 
 def _chain(chain: Chain, diagnostics: Diagnostics) -> int:
-    values = [evaluate(operand, diagnostics) for operand in chain.operands]
+    values = [signed(evaluate(operand, diagnostics)) for operand in chain.operands]
     total = values[0]
     for i, operator in enumerate(chain.operators):
         try:

@@ -25,6 +25,7 @@ MAX_KEPT = 24
 
 _BLANK = r"[ \t\r\n\v\f]"
 _COMMENT = re.compile(r"(?:\#|;|//)[^\n]*|/\*.*?\*/", re.S)
+_DIRECTIVE = re.compile(r"#[ \t]*(?:define|undef|include|if|ifdef|ifndef|elif|else|endif)\b")
 _PLAIN = r"(?:0[xX][0-9a-fA-F]{1,2}|[0-9]{1,4}|0[bB][01]{1,8}|'[^\\\s,']')(?![0-9A-Za-z_'])"
 _WIDE = r"(?:0[xX][0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,17})"
 _BETWEEN = rf"(?:{_BLANK}*,{_BLANK}*|{_BLANK}+)"
@@ -194,6 +195,11 @@ def _comment_or_unreadable(diagnostics: Diagnostics, text: str, at: int) -> tupl
     while text[at] in " \t\r\n\v\f":
         at += 1
     if comment := _COMMENT.match(text, at):
+        if _DIRECTIVE.match(text, at):
+            diagnostics.warn(
+                Span(at, comment.end()), "this is a comment here, not a directive",
+                "there is no preprocessor yet; run cpp -P yourself",
+            )  # fmt: skip
         return at, comment.end(), True
     char = text[at]
     if text.startswith("/*", at):

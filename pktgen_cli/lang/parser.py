@@ -128,6 +128,7 @@ class Parser:
             last = self.plain_number()
         self.take(")", "a selector is written cpu(0): or cpu(0-3):")
         end = self.take(":", "a selector ends with ')' and ':'")
+        self.at += self.tokens[self.at][0] == ","  # trafgen allows one
         return Selector(start, end[2], min(first, last), max(first, last))
 
     def plain_number(self) -> int:

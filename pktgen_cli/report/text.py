@@ -36,7 +36,7 @@ class PlainReport:
     """One line an interval, for logs."""
 
     def start(self, start: Start) -> None:
-        cpus = ",".join(map(str, start.cpus))
+        cpus = ",".join(map(str, start.cpus)) or "none"
         workers = f"{len(start.cpus)} worker{'s' if len(start.cpus) != 1 else ''}"
         path = "" if start.qdisc_bypass is None else ", qdisc bypass" if start.qdisc_bypass else ", qdisc path"
         note(f"{start.backend} to {start.output}{path}, {workers} on CPU {cpus}, seed {start.seed}")
@@ -90,7 +90,8 @@ class Summary:
         lines.append(f"rate      asked {asked}, achieved {rate_text(achieved.pps, achieved.bits_l2, achieved.bits_l1)}")
         wanted = "" if facts.requested.packets is None else f" of {format_count(facts.requested.packets)}"
         lines.append(f"accepted  {format_count(sample.tx_packets)}{wanted} packets in {format_ns(end.duration_ns)}")
-        lines.append(f"refused   {refused_text(sample.refused)}" + _given_up(sample.abandoned, bool(sample.refused)))
+        retried = bool(sample.refused) and facts.link is not None
+        lines.append(f"refused   {refused_text(sample.refused)}{_given_up(sample.abandoned, retried)}")
         if facts.link is not None:
             lines.append(f"link      {facts.link['name']} {_link_verdict(end)}")
         lines.append(f"seed      {facts.seed}")
@@ -99,10 +100,10 @@ class Summary:
         return lines
 
 
-def _given_up(abandoned: int, refused: bool) -> str:
+def _given_up(abandoned: int, retried: bool) -> str:
     if abandoned:
         return f" ({format_count(abandoned)} packets given up)"
-    return " (each tried again)" if refused else ""
+    return " (each tried again)" if retried else ""
 
 
 def _link_verdict(end: End) -> str:
