@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 
 from pktgen_cli.fastpath.clock cimport monotonic_ns, sleep_ns
 from pktgen_cli.fastpath.compat cimport (
-    aligned_alloc, cpu_relax, load32, load64, muldiv64, put_be16, put_be32, put_be64, store32, store64,
+    aligned_alloc, catch_signal, cpu_relax, load32, load64, muldiv64, put_be16, put_be32, put_be64, store32, store64,
 )
 from pktgen_cli.fastpath.csum cimport fold, sum_bytes
 from pktgen_cli.fastpath.if_packet cimport (
@@ -26,8 +26,8 @@ from pktgen_cli.fastpath.socket cimport (
     AF_PACKET, MAP_FAILED, MAP_POPULATE, MAP_SHARED, MSG_DONTWAIT, O_CLOEXEC, O_CREAT, O_TRUNC, O_WRONLY,
     POLLOUT, PROT_READ, PROT_WRITE, PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, SEEK_CUR, SIGKILL, SIGTERM,
     SOCK_CLOEXEC, SOCK_RAW, SOL_PACKET, SOL_SOCKET, SO_SNDBUF, bind, close_fd, ftruncate, getppid,
-    handle_signal, ioctl, iovec, lseek, mmap, mmsghdr, munmap, open_file, poll, pollfd, prctl, send, sendmmsg,
-    siginterrupt, setsockopt, sockaddr, socket, write_fd,
+    ioctl, iovec, lseek, mmap, mmsghdr, munmap, open_file, poll, pollfd, prctl, send, sendmmsg,
+    setsockopt, sockaddr, socket, write_fd,
 )
 
 include "pktgen_cli/fastpath/errno.pxi"

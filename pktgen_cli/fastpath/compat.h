@@ -2,6 +2,7 @@
 #ifndef PKTGEN_COMPAT_H
 #define PKTGEN_COMPAT_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -51,6 +52,16 @@ static inline uint64_t muldiv64(uint64_t a, uint64_t b, uint64_t d, uint64_t *re
 
 	*rest = (uint64_t)(p % d);
 	return q > UINT64_MAX / 4 ? UINT64_MAX / 4 : (uint64_t)q;
+}
+
+/* A handler after which system calls that block return: signal(3) would restart them. */
+static inline int catch_signal(int number, void (*handler)(int))
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = handler;
+	return sigaction(number, &action, 0);
 }
 
 #if defined(__x86_64__) || defined(__i386__)

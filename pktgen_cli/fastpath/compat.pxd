@@ -14,6 +14,7 @@ cdef extern from "compat.h" nogil:
     void put_le64(uint8_t* p, uint64_t v)
     uint64_t muldiv64(uint64_t a, uint64_t b, uint64_t d, uint64_t* rest)
     void cpu_relax()
+    int catch_signal(int number, void (*handler)(int) noexcept nogil)
 
 cdef extern from "<stdlib.h>" nogil:
     void* aligned_alloc(size_t alignment, size_t size)

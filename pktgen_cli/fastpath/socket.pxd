@@ -69,9 +69,6 @@ cdef extern from "<fcntl.h>" nogil:
 cdef extern from "<signal.h>" nogil:
     const int SIGKILL
     const int SIGTERM
-    ctypedef void (*handler_t)(int) noexcept nogil
-    int siginterrupt(int number, int flag)
-    handler_t handle_signal "signal" (int number, handler_t handler)
 
 cdef extern from "<sys/prctl.h>" nogil:
     const int PR_SET_PDEATHSIG

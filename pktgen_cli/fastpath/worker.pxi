@@ -10,8 +10,7 @@ cdef void on_sigterm(int number) noexcept nogil:
 
 def prepare_worker(int parent):
     """Die with the parent, end `transmit` on SIGTERM, let sleeps end on time; OSError when the parent is gone."""
-    handle_signal(SIGTERM, on_sigterm)
-    siginterrupt(SIGTERM, 1)  # a write that blocks returns
+    catch_signal(SIGTERM, on_sigterm)
     prctl(PR_SET_PDEATHSIG, SIGKILL)
     prctl(PR_SET_TIMERSLACK, 1)
     if getppid() != parent:
