@@ -61,6 +61,9 @@ def test_given_up_packets_are_named() -> None:
     worker = replace(end(10).sample.workers[0], abandoned=3, refused=(("EMSGSIZE", 3),))
     lines = summary.lines(replace(end(10), sample=Sample(1, (worker,))))
     assert "refused   EMSGSIZE 3 (3 packets given up)" in lines
+    for name, words in (("ENOBUFS", " (each tried again)"), ("ENXIO", "")):
+        worker = replace(end(10).sample.workers[0], refused=((name, 2),))
+        assert f"refused   {name} 2{words}" in summary.lines(replace(end(10), sample=Sample(1, (worker,))))
 
 
 def test_the_sum_stays_in_sight_with_256_cpus() -> None:

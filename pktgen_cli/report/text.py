@@ -12,6 +12,10 @@ from pktgen_cli.stats import Counters, End, Interval, Start
 from pktgen_cli.units import NS, format_count, format_ns, format_si
 
 
+PASSING = frozenset(("EAGAIN", "EINTR", "ENETDOWN", "ENOBUFS", "ENOMEM"))
+"""Refusals after which a frame is tried again."""
+
+
 def rate_text(pps: float, bits_l2: float, bits_l1: float) -> str:
     return f"{format_si(pps, 'pps')}, {format_si(bits_l2, 'bit/s')} L2, {format_si(bits_l1, 'bit/s')} L1"
 
@@ -90,7 +94,7 @@ class Summary:
         lines.append(f"rate      asked {asked}, achieved {rate_text(achieved.pps, achieved.bits_l2, achieved.bits_l1)}")
         wanted = "" if facts.requested.packets is None else f" of {format_count(facts.requested.packets)}"
         lines.append(f"accepted  {format_count(sample.tx_packets)}{wanted} packets in {format_ns(end.duration_ns)}")
-        retried = bool(sample.refused) and facts.link is not None
+        retried = bool(sample.refused) and facts.link is not None and PASSING.issuperset(sample.refused)
         lines.append(f"refused   {refused_text(sample.refused)}{_given_up(sample.abandoned, retried)}")
         if facts.link is not None:
             lines.append(f"link      {facts.link['name']} {_link_verdict(end)}")
