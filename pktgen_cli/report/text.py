@@ -11,7 +11,6 @@ import sys
 from pktgen_cli.stats import Counters, End, Interval, Start
 from pktgen_cli.units import NS, format_count, format_ns, format_si
 
-
 PASSING = frozenset(("EAGAIN", "EINTR", "ENETDOWN", "ENOBUFS", "ENOMEM"))
 """Refusals after which a frame is tried again."""
 
