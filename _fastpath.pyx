@@ -67,7 +67,7 @@ ctypedef struct run_t:
     control_t* control
     group_t* group
     uint32_t groups
-    uint32_t turn           # group whose packet is next, without pacing
+    uint64_t turn           # group whose packet is next, without pacing
     bint paced
     bint own_time           # due times are the frames' own, and nothing is waited for (capture files)
     bint stop_on_down

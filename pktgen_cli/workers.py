@@ -216,10 +216,6 @@ class Workers:
     def running(self) -> bool:
         return any(w.alive for w in self.workers)
 
-    @property
-    def killed(self) -> list[Worker]:
-        return [w for w in self.workers if w.killed_by]
-
     def sample(self) -> Sample:
         return self.memory.sample()
 

@@ -7,7 +7,6 @@ cdef extern from "<time.h>" nogil:
         int64_t tv_sec
         int64_t tv_nsec
     const int CLOCK_MONOTONIC
-    const int CLOCK_REALTIME
     int clock_gettime(int clock, timespec* t)
     int nanosleep(const timespec* wanted, timespec* rest)
 

@@ -12,7 +12,6 @@ cdef extern from "<linux/if_packet.h>" nogil:
     const uint32_t TP_STATUS_AVAILABLE
     const uint32_t TP_STATUS_SEND_REQUEST
     const uint32_t TP_STATUS_SENDING
-    const uint32_t TP_STATUS_WRONG_FORMAT
 
     struct sockaddr_ll:
         uint16_t sll_family
@@ -34,7 +33,6 @@ cdef extern from "<linux/if_packet.h>" nogil:
 
 cdef extern from "<linux/if.h>" nogil:
     const int IFF_RUNNING
-    const int IFNAMSIZ
 
     struct ifreq:
         char ifr_name[16]
